@@ -1,0 +1,74 @@
+// The nodes and what is held on them. The fold keeps it (it is how a decision is checked) and the planner reads it.
+// It is derived: from node descriptions and from the members of live attempts; rebuilding it gives an equal one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/request.h"
+
+namespace muster::scheduler {
+
+struct DeviceSlot {
+  uint32_t index = 0;
+  std::string model;
+  bool held = false;
+  GangKey holder;
+  bool operator==(const DeviceSlot&) const = default;
+};
+
+struct Node {
+  std::string name;
+  uint64_t revision = 0;
+  uint64_t session = 0;
+  bool schedulable = false;  // ready: connected, not draining, not fenced, not quarantined
+  Resources allocatable;
+  Resources used;
+  std::vector<DeviceSlot> devices;
+  std::map<std::string, std::string> labels;
+  uint32_t members = 0;
+  bool operator==(const Node&) const = default;
+
+  // max(0, allocatable − used): a node that shrinks under its tasks goes to zero and grants nothing.
+  Resources free() const;
+};
+
+// What one member takes of a node.
+struct Holding {
+  Resources amount;
+  std::vector<uint32_t> devices;  // indices
+  GangKey holder;
+};
+
+class Cluster {
+ public:
+  // Adds a node or changes its description; what is held on it stays held. Devices that are gone stay listed while
+  // they are held and go when released.
+  void describe(const std::string& name, uint64_t revision, const Resources& allocatable,
+                const std::vector<DeviceSlot>& devices, const std::map<std::string, std::string>& labels);
+  void set_session(const std::string& name, uint64_t session);
+  void set_schedulable(const std::string& name, bool schedulable);
+  void remove(const std::string& name);
+
+  const Node* find(const std::string& name) const;
+  const std::map<std::string, Node>& nodes() const { return nodes_; }  // by name
+
+  // Whether the amount and exactly these devices are free there now.
+  bool can_hold(const std::string& name, const Holding& holding) const;
+  // Takes and gives back. hold() does not check (a replayed decision was checked by the fold); giving back what is not
+  // held is a defect and stops the process.
+  void hold(const std::string& name, const Holding& holding);
+  void release(const std::string& name, const Holding& holding);
+
+  // Grows whenever something became more able to hold a gang: released, joined, undrained, described anew.
+  uint64_t freed() const { return freed_; }
+  bool operator==(const Cluster& other) const { return nodes_ == other.nodes_; }
+
+ private:
+  std::map<std::string, Node> nodes_;
+  uint64_t freed_ = 0;
+};
+
+}  // namespace muster::scheduler
