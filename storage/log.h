@@ -1,12 +1,12 @@
-// The log: one ordered, durable stream of records; the only truth of a cell. Three implementations pass one contract
-// test (log_contract_test.cc): memory_log (tests), embedded_log (one machine) and kafka_log.
+// The log: one ordered, durable stream of records; the only truth of a cell. Three implementations pass one
+// contract test (log_contract_test.cc): memory_log (tests), embedded_log (one machine) and kafka_log.
 //
-// Positions are `base + offset`, where base comes from the first record (LogOpened.base, 0 for a new log), and grow by
-// one with each record. Timestamps are the log's own, in milliseconds: Kafka's LogAppendTime, or the writer's monotonic
-// clock; only differences of neighbours mean anything.
+// Positions are `base + offset`, where base comes from the first record (LogOpened.base, 0 for a new log),
+// and grow by one with each record. Timestamps are the log's own, in milliseconds: Kafka's LogAppendTime, or
+// the writer's monotonic clock; only differences of neighbours mean anything.
 //
-// Threading: append() may be called from any thread and never blocks on I/O; callbacks come from a thread of the log's
-// own and must not block. A reader belongs to one thread, except for wake().
+// Threading: append() may be called from any thread and never blocks on I/O; callbacks come from a thread of
+// the log's own and must not block. A reader belongs to one thread, except for wake().
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct LogRecord {
 class LogReader {
  public:
   virtual ~LogReader() = default;
-  // The next records, at most `records_max`; waits up to timeout_ms for the first. Empty: none came in time, or wake().
-  // kOutOfRange: the log no longer has (or never had) the position: it was truncated or rewritten.
+  // The next records, at most `records_max`; waits up to timeout_ms for the first. Empty: none came in time,
+  // or wake(). kOutOfRange: the log no longer has (or never had) the position: it was truncated or rewritten.
   // kDataLoss: damage, with file and offset. kUnavailable: no broker now; call again.
   virtual absl::StatusOr<std::vector<LogRecord>> read(size_t records_max, int timeout_ms) = 0;
   // Makes a read() in progress, or the next one, return at once. Any thread.
@@ -56,9 +56,9 @@ class Log {
   // Appends a group in order, after all that was appended before. `done` is called exactly once:
   //   OK            every record of the group is durable
   //   kUnavailable  none of the group is in the log, nor ever will be
-  //   kUnknown      some of it may be in the log. The log then refuses every append (kUnavailable) until recover().
-  //   kInvalidArgument  a record is over kRecordBytesMax; none was appended
-  //   kResourceExhausted  the queue is full; none was appended
+  //   kUnknown      some of it may be in the log. The log then refuses every append (kUnavailable) until
+  //   recover(). kInvalidArgument  a record is over kRecordBytesMax; none was appended kResourceExhausted the
+  //   queue is full; none was appended
   using Done = std::function<void(absl::Status)>;
   virtual void append(std::vector<LogEntry> group, Done done) = 0;
 

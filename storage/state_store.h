@@ -1,8 +1,10 @@
-// The state store: entities by table and key, and the position that they are the fold of. memory_state_store for tests
-// and `memory:`, rocks_state_store for servers; one contract test (state_store_contract_test.cc) for both.
+// The state store: entities by table and key, and the position that they are the fold of. memory_state_store
+// for tests and `memory:`, rocks_state_store for servers; one contract test (state_store_contract_test.cc)
+// for both.
 //
-// A batch is applied whole or not at all, in order of batches, but not synced: after a crash the store is the state at
-// some earlier batch, and the log covers the tail. One thread writes; reads may come from any thread.
+// A batch is applied whole or not at all, in order of batches, but not synced: after a crash the store is the
+// state at some earlier batch, and the log covers the tail. One thread writes; reads may come from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -44,18 +46,19 @@ class StateStore {
   virtual ~StateStore() = default;
   virtual absl::Status apply(const std::vector<StoreWrite>& batch) = 0;
   virtual absl::StatusOr<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
-  // Entries with from <= key, in key order (backwards: key <= from, or from the end when `from` is empty), until `visit`
-  // says false.
-  virtual absl::Status scan(Table table, std::string_view from, bool backwards,
-                            const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
+  // Entries with from <= key, in key order (backwards: key <= from, or from the end when `from` is empty),
+  // until `visit` says false.
+  virtual absl::Status scan(
+      Table table, std::string_view from, bool backwards,
+      const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
   // Deletes everything.
   virtual absl::Status clear() = 0;
 };
 
 std::unique_ptr<StateStore> make_memory_state_store();
 
-// Opens or creates. A directory that is damaged (corruption, a lost file) is set aside as DIR.damaged-N and a new one is
-// made: `*set_aside` then names it, and the caller folds the log anew. Locked: one process.
+// Opens or creates. A directory that is damaged (corruption, a lost file) is set aside as DIR.damaged-N and a
+// new one is made: `*set_aside` then names it, and the caller folds the log anew. Locked: one process.
 absl::StatusOr<std::unique_ptr<StateStore>> open_rocks_state_store(const std::string& directory,
                                                                    std::string* set_aside);
 
