@@ -1,5 +1,6 @@
-// The nodes and what is held on them. The fold keeps it (it is how a decision is checked) and the planner reads it.
-// It is derived: from node descriptions and from the members of live attempts; rebuilding it gives an equal one.
+// The nodes and what is held on them. The fold keeps it (it is how a decision is checked) and the planner
+// reads it. It is derived: from node descriptions and from the members of live attempts; rebuilding it gives
+// an equal one.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct DeviceSlot {
   std::string model;
   bool held = false;
   GangKey holder;
+  bool gone = false;  // no longer described, still held: listed without a model until it is given back
   bool operator==(const DeviceSlot&) const = default;
 };
 
@@ -23,7 +25,9 @@ struct Node {
   std::string name;
   uint64_t revision = 0;
   uint64_t session = 0;
+  bool described = false;    // false: removed (or not joined again yet) while something is still held on it
   bool schedulable = false;  // ready: connected, not draining, not fenced, not quarantined
+  bool draining = false;     // why it is not schedulable; for explanations only
   Resources allocatable;
   Resources used;
   std::vector<DeviceSlot> devices;
@@ -44,12 +48,13 @@ struct Holding {
 
 class Cluster {
  public:
-  // Adds a node or changes its description; what is held on it stays held. Devices that are gone stay listed while
-  // they are held and go when released.
+  // Adds a node or changes its description; what is held on it stays held. Devices that are gone stay listed
+  // while they are held and go when released.
   void describe(const std::string& name, uint64_t revision, const Resources& allocatable,
                 const std::vector<DeviceSlot>& devices, const std::map<std::string, std::string>& labels);
   void set_session(const std::string& name, uint64_t session);
-  void set_schedulable(const std::string& name, bool schedulable);
+  void set_schedulable(const std::string& name, bool schedulable, bool draining = false);
+  // What is still held there stays counted, on a node that grants nothing, until it is given back.
   void remove(const std::string& name);
 
   const Node* find(const std::string& name) const;
@@ -57,18 +62,25 @@ class Cluster {
 
   // Whether the amount and exactly these devices are free there now.
   bool can_hold(const std::string& name, const Holding& holding) const;
-  // Takes and gives back. hold() does not check (a replayed decision was checked by the fold); giving back what is not
-  // held is a defect and stops the process.
+  // Takes and gives back. hold() does not check (a replayed decision was checked by the fold); giving back
+  // what is not held is a defect and stops the process.
   void hold(const std::string& name, const Holding& holding);
   void release(const std::string& name, const Holding& holding);
 
   // Grows whenever something became more able to hold a gang: released, joined, undrained, described anew.
   uint64_t freed() const { return freed_; }
+  // Grows whenever a node's description changed, or one joined or left: what "never fits" depends on.
+  uint64_t described() const { return described_; }
+  // Places taken so far: how the planner sees that all it decided was folded.
+  uint64_t held() const { return held_; }
+  // Of what the cluster is, not of how it came to be so: the counters are left out.
   bool operator==(const Cluster& other) const { return nodes_ == other.nodes_; }
 
  private:
   std::map<std::string, Node> nodes_;
   uint64_t freed_ = 0;
+  uint64_t described_ = 0;
+  uint64_t held_ = 0;
 };
 
 }  // namespace muster::scheduler

@@ -1,9 +1,10 @@
 // The planner: gangs, nodes and queues in; placements, preemptions, reservations and reasons out. Pure and
 // deterministic: no clock, no randomness, bounded by counted steps.
 //
-// It holds the pending gangs, indexed by shape, and what it has learned about them (which shapes failed, and at which
-// state of the cluster). That memory is an index: a planner built anew from the same pending gangs decides the same.
-// It never changes the cluster: its decisions are appended to the log, and the fold applies them. One thread.
+// It holds the pending gangs, indexed by shape, and what it has learned about them (which shapes failed, and
+// at which state of the cluster). That memory is an index: a planner built anew from the same pending gangs
+// decides the same. It never changes the cluster: its decisions are appended to the log, and the fold applies
+// them. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct MemberPlace {
 };
 
 struct Placement {
-  GangKey key;           // as in PendingGang; the n-th placement of one array's key takes its n-th pending element
+  GangKey key;  // as in PendingGang; the n-th placement of one array's key takes its n-th pending element
   std::vector<MemberPlace> members;  // by rank
 };
 
@@ -43,12 +44,12 @@ struct Reservation {
 
 // Why a shape could not be placed: one code a shape, kept from round to round; explain() finds the numbers.
 enum class ReasonCode {
-  kNotTried,     // not yet looked at: a round is due
-  kNoCapacity,   // would fit on nodes that exist, but not on what is free now
-  kQueueLimit,   // a queue's limit or quota is reached
-  kNeverFits,    // no set of nodes that exist could ever hold it, whatever ended
-  kNeverQueue,   // it alone is more than its queue may ever have
-  kBackOff,      // waits for its back-off
+  kNotTried,    // not yet looked at: a round is due
+  kNoCapacity,  // would fit on nodes that exist, but not on what is free now
+  kQueueLimit,  // a queue's limit or quota is reached
+  kNeverFits,   // no set of nodes that exist could ever hold it, whatever ended
+  kNeverQueue,  // it alone is more than its queue may ever have
+  kBackOff,     // waits for its back-off
 };
 
 struct Round {
@@ -63,13 +64,14 @@ struct Round {
 
 struct RoundLimits {
   size_t decisions = 1000;
-  size_t members = 40'000;   // keeps a round's records under 4 MB
+  size_t members = 40'000;  // keeps a round's records under 4 MB
   uint64_t steps = 20'000'000;
 };
 
 // One thing that stands in the way, with its number and what would remedy it.
 struct Blocker {
-  std::string code;  // NODES_BUSY, NODES_DOWN, NODES_DRAINING, GPU_MODEL, LABEL, TOO_BIG, PER_NODE, PACK, QUEUE_LIMIT, QUEUE_QUOTA, BACK_OFF, NO_NODES
+  std::string code;  // NODES_BUSY, NODES_DOWN, NODES_DRAINING, GPU_MODEL, LABEL, TOO_BIG, PER_NODE, PACK,
+                     // QUEUE_LIMIT, QUEUE_QUOTA, BACK_OFF, NO_NODES
   std::string text;
   std::string remedy;
   int64_t count = 0;
@@ -98,11 +100,13 @@ class Planner {
   // queues.freed() has grown; a gang behind it that fits elsewhere still starts.
   Round plan(const Cluster& cluster, const Queues& queues, int64_t now_ms, const RoundLimits& limits);
 
-  // Whether a round could decide anything now: something was added or freed since the last one, or a back-off ended.
+  // Whether a round could decide anything now: something was added or freed since the last one, or a back-off
+  // ended.
   bool due(const Cluster& cluster, const Queues& queues, int64_t now_ms) const;
 
   // What stands in the way of one gang, counted now. Bounded by the number of nodes.
-  Explanation explain(const PendingGang& gang, const Cluster& cluster, const Queues& queues, int64_t now_ms) const;
+  Explanation explain(const PendingGang& gang, const Cluster& cluster, const Queues& queues,
+                      int64_t now_ms) const;
   // The reason that the last round left, without counting: what `ls` prints for many.
   ReasonCode reason(const GangKey& key) const;
 

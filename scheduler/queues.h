@@ -1,5 +1,6 @@
-// The queues: a tree by name ("research/vision" is below "research"), each with a quota (guaranteed) and a limit (never
-// exceeded), and what live placements of its jobs use. Use counts for the queue and for every queue above it.
+// The queues: a tree by name ("research/vision" is below "research"), each with a quota (guaranteed) and a
+// limit (never exceeded), and what live placements of its jobs use. Use counts for the queue and for every
+// queue above it.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +40,13 @@ class Queues {
   void remove(const std::string& name);
   const std::map<std::string, Queue>& all() const { return queues_; }
 
-  // `models` is what the gang's devices are, by model, in thousandths: known once it is placed; empty before, when only
-  // cpu, memory and gpu are checked.
+  // `models` is what the gang's devices are, by the model's bare name ("a100"), in thousandths: known once it
+  // is placed; empty before, when only cpu, memory and gpu are checked. Of several rules that are broken, one
+  // that can never be kept is told first.
   std::optional<QueueBlock> blocks(const std::string& queue, const Resources& total, const Amounts& models,
                                    bool preemptible) const;
   void use(const std::string& queue, const Resources& total, const Amounts& models, bool preemptible);
+  // Giving back what is not in use is a defect and stops the process.
   void give_back(const std::string& queue, const Resources& total, const Amounts& models, bool preemptible);
 
   // Grows whenever a queue could admit more.

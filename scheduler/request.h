@@ -29,8 +29,8 @@ struct TaskRequest {
   bool operator==(const TaskRequest&) const = default;
 };
 
-// A shape: everything that decides whether a gang can be placed. One that failed is not tried again until something
-// that could matter has changed.
+// A shape: everything that decides whether a gang can be placed. One that failed is not tried again until
+// something that could matter has changed.
 struct Shape {
   std::string queue;
   int32_t priority = 0;
@@ -57,9 +57,9 @@ struct GangKey {
 struct PendingGang {
   GangKey key;
   std::shared_ptr<const Shape> shape;
-  int64_t line = 0;            // order among equals: lower first
-  int64_t not_before_ms = 0;   // cell time; back-off
-  uint32_t copies = 1;         // how many may be placed now (array: pending elements within its running limit)
+  int64_t line = 0;           // order among equals: lower first
+  int64_t not_before_ms = 0;  // cell time; back-off
+  uint32_t copies = 1;        // how many may be placed now (array: pending elements within its running limit)
 };
 
 }  // namespace muster::scheduler

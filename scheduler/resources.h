@@ -1,4 +1,5 @@
-// Amounts of what a node has and a member takes. Integers only: CPU in milli-cores, memory in bytes, devices whole.
+// Amounts of what a node has and a member takes. Integers only: CPU in milli-cores, memory in bytes, devices
+// whole.
 #pragma once
 
 #include <cstdint>
