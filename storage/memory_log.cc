@@ -1,24 +1,17 @@
 #include "storage/memory_log.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <deque>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "storage/append_queue.h"
+#include "storage/boot_clock.h"
 #include "storage/durable_end.h"
 #include "storage/opened_base.h"
 
 namespace muster::storage {
 namespace {
-
-int64_t boottime_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 // Shared by the log and its readers. A record never changes once it is in.
 struct Records {

@@ -21,10 +21,11 @@ struct LogAddress {
 absl::StatusOr<LogAddress> parse_log_address(const std::string& text);
 
 enum class LogMode {
-  kWrite,  // the embedded log is locked by its one writer; Kafka's topic is made if missing and its settings
-           // checked
+  kWrite,     // the embedded log is locked by its one writer; Kafka's topic is made if missing and checked
   kReadOnly,  // reads beside a live writer; append() fails with kUnavailable
 };
-absl::StatusOr<std::unique_ptr<Log>> open_log(const LogAddress& address, LogMode mode);
+// `*notice`, if given, gets what an operator should know of an open that went well: a torn tail that was cut.
+absl::StatusOr<std::unique_ptr<Log>> open_log(const LogAddress& address, LogMode mode,
+                                              std::string* notice = nullptr);
 
 }  // namespace muster::storage
