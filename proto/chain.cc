@@ -34,8 +34,9 @@ Chain Chain::from_bytes(std::string_view bytes) {
 Chain chain_next(const Chain& before, int64_t position, std::string_view key, std::string_view value) {
   const XXH128_hash_t of_value = XXH3_128bits(value.data(), value.size());
   const XXH128_hash_t of_key = XXH3_128bits(key.data(), key.size());
-  const uint64_t words[7] = {before.low,      before.high,      static_cast<uint64_t>(position), of_key.low64,
-                             of_key.high64, of_value.low64, of_value.high64};
+  const uint64_t words[7] = {before.low,     before.high,   static_cast<uint64_t>(position),
+                             of_key.low64,   of_key.high64, of_value.low64,
+                             of_value.high64};
   const XXH128_hash_t all = XXH3_128bits(words, sizeof words);
   return {all.low64, all.high64};
 }

@@ -1,6 +1,7 @@
-// The chain: a digest over the raw records up to a position, each link taken over the one before it. Two logs with the
-// same chain at a position hold the same records up to there, so a log that was truncated or rewritten behind a
-// reader's back is found by comparing 16 bytes. It finds damage and mix-ups; it is no signature (XXH3, 128 bits).
+// The chain: a digest over the raw records up to a position, each link taken over the one before it. Two logs
+// with the same chain at a position hold the same records up to there, so a log that was truncated or
+// rewritten behind a reader's back is found by comparing 16 bytes. It finds damage and mix-ups; it is no
+// signature (XXH3, 128 bits).
 #pragma once
 
 #include <compare>

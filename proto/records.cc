@@ -9,8 +9,12 @@
 namespace muster {
 namespace {
 
-std::string job_key(uint64_t job) { return absl::StrCat("job/", job); }
-std::string server_key(uint64_t session) { return absl::StrCat("server/", absl::Hex(session)); }
+std::string job_key(uint64_t job) {
+  return absl::StrCat("job/", job);
+}
+std::string server_key(uint64_t session) {
+  return absl::StrCat("server/", absl::Hex(session));
+}
 
 }  // namespace
 
@@ -21,28 +25,50 @@ std::string_view record_type(const v1::Record& record) {
 
 std::string record_key(const v1::Record& record) {
   switch (record.body_case()) {
-    case v1::Record::kServerJoined: return server_key(record.server_joined().session());
-    case v1::Record::kServerBeat: return server_key(record.writer().session());
-    case v1::Record::kQueueSet: return "queue/" + record.queue_set().queue().name();
-    case v1::Record::kQueueRemoved: return "queue/" + record.queue_removed().name();
-    case v1::Record::kSubmitted: return "key/" + record.submitted().key();
-    case v1::Record::kCancelRequested: return job_key(record.cancel_requested().job());
-    case v1::Record::kHoldRequested: return job_key(record.hold_requested().job());
-    case v1::Record::kReleaseRequested: return job_key(record.release_requested().job());
-    case v1::Record::kRequeueRequested: return job_key(record.requeue_requested().job());
-    case v1::Record::kUpdated: return job_key(record.updated().job());
-    case v1::Record::kSessionOpened: return "node/" + record.session_opened().node();
-    case v1::Record::kNodeUnreachable: return "node/" + record.node_unreachable().node();
-    case v1::Record::kNodeLost: return "node/" + record.node_lost().node();
-    case v1::Record::kNodeSet: return "node/" + record.node_set().node();
-    case v1::Record::kPlaced: return job_key(record.placed().job());
-    case v1::Record::kGangStopped: return job_key(record.gang_stopped().job());
-    case v1::Record::kMemberRestarted: return job_key(record.member_restarted().job());
-    case v1::Record::kPrepared: return job_key(record.prepared().member().job());
-    case v1::Record::kPrepareFailed: return job_key(record.prepare_failed().member().job());
-    case v1::Record::kStarted: return job_key(record.started().member().job());
-    case v1::Record::kExited: return job_key(record.exited().member().job());
-    default: return "cell";
+    case v1::Record::kServerJoined:
+      return server_key(record.server_joined().session());
+    case v1::Record::kServerBeat:
+      return server_key(record.writer().session());
+    case v1::Record::kQueueSet:
+      return "queue/" + record.queue_set().queue().name();
+    case v1::Record::kQueueRemoved:
+      return "queue/" + record.queue_removed().name();
+    case v1::Record::kSubmitted:
+      return "key/" + record.submitted().key();
+    case v1::Record::kCancelRequested:
+      return job_key(record.cancel_requested().job());
+    case v1::Record::kHoldRequested:
+      return job_key(record.hold_requested().job());
+    case v1::Record::kReleaseRequested:
+      return job_key(record.release_requested().job());
+    case v1::Record::kRequeueRequested:
+      return job_key(record.requeue_requested().job());
+    case v1::Record::kUpdated:
+      return job_key(record.updated().job());
+    case v1::Record::kSessionOpened:
+      return "node/" + record.session_opened().node();
+    case v1::Record::kNodeUnreachable:
+      return "node/" + record.node_unreachable().node();
+    case v1::Record::kNodeLost:
+      return "node/" + record.node_lost().node();
+    case v1::Record::kNodeSet:
+      return "node/" + record.node_set().node();
+    case v1::Record::kPlaced:
+      return job_key(record.placed().job());
+    case v1::Record::kGangStopped:
+      return job_key(record.gang_stopped().job());
+    case v1::Record::kMemberRestarted:
+      return job_key(record.member_restarted().job());
+    case v1::Record::kPrepared:
+      return job_key(record.prepared().member().job());
+    case v1::Record::kPrepareFailed:
+      return job_key(record.prepare_failed().member().job());
+    case v1::Record::kStarted:
+      return job_key(record.started().member().job());
+    case v1::Record::kExited:
+      return job_key(record.exited().member().job());
+    default:
+      return "cell";
   }
 }
 

@@ -29,7 +29,8 @@ Decoded decode_record(std::string_view value, std::string_view cell, v1::Record*
 // One JSON object on one line: position, type, key, record.
 std::string record_json(int64_t position, std::string_view key, std::string_view value);
 
-// "12", "12[3]", "12[3]@2", "12.actor.0": how people write jobs, elements and members. element = index + 1, 0: none.
+// "12", "12[3]", "12[3]@2", "12.actor.0": how people write jobs, elements and members. element = index + 1,
+// 0: none.
 std::string job_name(uint64_t job, uint32_t element);
 
 }  // namespace muster

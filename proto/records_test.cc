@@ -41,7 +41,8 @@ TEST(Records, DecodeTellsWhatCannotBeReadFromWhatIsUnknown) {
 TEST(Records, JsonIsOneObjectALine) {
   const std::string json = record_json(7, "key/\"k\"", submitted().SerializeAsString());
   EXPECT_EQ(json.find('\n'), std::string::npos);
-  EXPECT_NE(json.find("\"position\":7,\"type\":\"Submitted\",\"key\":\"key/\\\"k\\\"\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"position\":7,\"type\":\"Submitted\",\"key\":\"key/\\\"k\\\"\""), std::string::npos)
+      << json;
   EXPECT_NE(record_json(8, "x", "\xff").find("\"undecodable\""), std::string::npos);
 }
 

@@ -1,5 +1,5 @@
-// apply(): the one mutator. The same record on the same state gives the same state, live and in replay: no clock, no
-// randomness, no I/O, no iteration in hash order, no floating point.
+// apply(): the one mutator. The same record on the same state gives the same state, live and in replay: no
+// clock, no randomness, no I/O, no iteration in hash order, no floating point.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct LogInput {
 
 // What applying it came to: for the reply to whoever asked, and for the counters.
 struct Outcome {
-  absl::StatusCode code = absl::StatusCode::kOk;  // anything else: refused, and the state is as before but for counters
+  absl::StatusCode code =
+      absl::StatusCode::kOk;  // anything else: refused, and the state is as before but for counters
   std::string message;
   uint64_t job = 0;
   std::string name;
@@ -35,8 +36,8 @@ struct Outcome {
 
 // What changed that somebody outside must hear of; the engine turns these into orders.
 struct Effects {
-  std::vector<GangKey> gangs;        // whose members may need new orders
-  std::vector<std::string> nodes;    // whose session or standing changed
+  std::vector<GangKey> gangs;      // whose members may need new orders
+  std::vector<std::string> nodes;  // whose session or standing changed
 };
 
 Outcome apply(State& state, const LogInput& input, const Found& found, Effects* effects);

@@ -1,9 +1,10 @@
-// The engine: a server's whole behaviour as a pure machine. Inputs: records read from the log, requests, agents'
-// messages, the passing of time, what became of appends. Outputs: records to append, replies, orders to agents,
-// entities to write. The driver (queue/server/driver.h) does all I/O; the simulator runs the same engine.
+// The engine: a server's whole behaviour as a pure machine. Inputs: records read from the log, requests,
+// agents' messages, the passing of time, what became of appends. Outputs: records to append, replies, orders
+// to agents, entities to write. The driver (queue/server/driver.h) does all I/O; the simulator runs the same
+// engine.
 //
-// One thread. Nothing here blocks, and nothing is retried blindly: an append of unknown outcome makes the engine claim
-// a new term.
+// One thread. Nothing here blocks, and nothing is retried blindly: an append of unknown outcome makes the
+// engine claim a new term.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,15 @@ namespace muster::queue {
 
 struct EngineOptions {
   std::string cell = "local";
-  std::string server;         // stable identity, kept in the server's directory
-  std::string address;        // what clients and agents dial
+  std::string server;   // stable identity, kept in the server's directory
+  std::string address;  // what clients and agents dial
   std::string version;
-  uint64_t session = 0;       // random, never 0
+  uint64_t session = 0;  // random, never 0
   uint64_t nonce_seed = 0;
-  int64_t lease_ms = 2000;    // written into a new log; an existing log's own lease counts
-  bool exclusive_log = false; // nobody else can be writing: claim the term at once
+  int64_t lease_ms = 2000;     // written into a new log; an existing log's own lease counts
+  bool exclusive_log = false;  // nobody else can be writing: claim the term at once
   uint64_t live_jobs_max = 4'000'000;
-  uint64_t unanswered_max = 50'000;   // submissions in flight; one more is refused
+  uint64_t unanswered_max = 50'000;  // submissions in flight; one more is refused
 };
 
 // A record to append. Sequences grow by one; the driver keeps their order.
@@ -70,8 +71,8 @@ class Engine {
   ReadSet reads(const v1::Record& record, int64_t timestamp_ms) const;
   // Every record, in order of position.
   void fold(const LogInput& input, const Found& found, Output* out);
-  // Call when the records at hand have been folded: plans if a round is due, decides what has fallen due, leads.
-  // `caught_up`: the log's end was reached (the first time: the server starts to act).
+  // Call when the records at hand have been folded: plans if a round is due, decides what has fallen due,
+  // leads. `caught_up`: the log's end was reached (the first time: the server starts to act).
   void settle(int64_t now_ms, bool caught_up, Output* out);
   // What became of appends first … last, when it was not OK. `unknown`: they may be in the log.
   void append_failed(uint64_t first, uint64_t last, bool unknown, const std::string& why, Output* out);

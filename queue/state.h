@@ -1,8 +1,8 @@
-// The model: what the fold of the log is. Live jobs, nodes and queues in memory, with the indexes derived from them;
-// what has ended is in the state store and comes in as Found.
+// The model: what the fold of the log is. Live jobs, nodes and queues in memory, with the indexes derived
+// from them; what has ended is in the state store and comes in as Found.
 //
-// Only apply() (queue/apply.h) changes a State. Entities are the messages of state.proto; flush() turns those that
-// changed since the last one into store writes and keeps the state digest. One thread; pure.
+// Only apply() (queue/apply.h) changes a State. Entities are the messages of state.proto; flush() turns those
+// that changed since the last one into store writes and keeps the state digest. One thread; pure.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "muster/v1/state.pb.h"
 #include "proto/chain.h"
+#include "queue/digest.h"
 #include "queue/history.h"
+#include "queue/spec_info.h"
 #include "scheduler/cluster.h"
 #include "scheduler/planner.h"
 #include "scheduler/queues.h"
@@ -29,27 +31,16 @@ namespace muster::queue {
 
 using scheduler::GangKey;
 
-// 128-bit sum, order-free: adding and subtracting entity digests gives the same total in any order.
-struct StateDigest {
-  uint64_t low = 0;
-  uint64_t high = 0;
-  void add(const StateDigest& other);
-  void subtract(const StateDigest& other);
-  bool operator==(const StateDigest&) const = default;
-  std::string hex() const;
-  std::string bytes() const;
-  static StateDigest from_bytes(std::string_view bytes);
-  static StateDigest of(Entity table, std::string_view key, std::string_view value);
-};
-
 struct Job {
   v1::JobState state;
-  std::shared_ptr<const std::string> spec;             // serialised JobSpec, as it was submitted
-  std::shared_ptr<const scheduler::Shape> shape;       // from the spec and what was updated
-  StateDigest digest;                                  // of what was flushed last
-  bool dirty = false;
-  bool spec_unsaved = false;
+  std::shared_ptr<const SpecInfo> info;           // of its spec; equal specs share one
+  std::shared_ptr<const scheduler::Shape> shape;  // info's, or another after `update`
+  StateDigest digest;                             // of what was flushed last
+  bool dirty = false, stored = false, spec_unsaved = false;
+  bool in_planner = false;  // derived
+  int64_t deadline_ms = 0;  // derived: its entry in State::deadlines; 0: none
   GangKey key() const { return {state.id(), state.element()}; }
+  bool is_array() const { return state.has_array(); }
 };
 
 struct NodeEntry {
@@ -66,26 +57,38 @@ struct Write {
   std::optional<std::string> value;  // absent: delete
 };
 
+// Live gangs of a queue, elements counted one by one, an array's waiting ones in all.
+struct QueueCounts {
+  int64_t pending = 0;
+  int64_t running = 0;  // those that hold places
+  bool operator==(const QueueCounts&) const = default;
+};
+
 class State {
  public:
-  State() = default;
+  State();  // meta.position is -1: nothing folded
   State(State&&) = default;
   State& operator=(State&&) = default;
 
   v1::MetaState meta;
-  absl::flat_hash_map<GangKey, std::unique_ptr<Job>> jobs;         // live ones, and live elements
+  absl::flat_hash_map<GangKey, std::unique_ptr<Job>> jobs;  // live ones, and live elements
   std::map<std::string, NodeEntry> nodes;
-  std::map<std::string, v1::QueueState> queues;                     // declared ones
-  scheduler::Cluster cluster;                                       // derived
-  scheduler::Queues usage;                                          // derived
-  scheduler::Planner planner;                                       // derived
-  std::set<std::pair<int64_t, GangKey>> deadlines;                  // derived: when the leader must look at a gang
-  absl::flat_hash_map<std::string, uint64_t> names;                 // user \0 name → newest live job: derived
-  std::map<std::string, std::set<uint64_t>> jobs_by_queue;          // derived, live jobs (not elements)
-  uint64_t pending_now = 0;                                         // derived
+  std::map<std::string, v1::QueueState> queues;     // declared ones
+  scheduler::Cluster cluster;                       // derived
+  scheduler::Queues usage;                          // derived
+  scheduler::Planner planner;                       // derived
+  std::set<std::pair<int64_t, GangKey>> deadlines;  // derived: when the leader must look at a gang
+  absl::flat_hash_map<uint64_t, std::set<uint32_t>>
+      live_elements;                          // derived: of each array, element = index + 1
+  std::map<std::string, QueueCounts> counts;  // derived: by queue
+  Chain chain;                                // after meta.position
 
   Job* find(const GangKey& key);
   const Job* find(const GangKey& key) const;
+
+  // Adds a live job or element.
+  Job& add(v1::JobState state, std::shared_ptr<const SpecInfo> info);
+  std::shared_ptr<const SpecInfo> intern_spec(const v1::JobSpec& spec);
 
   // Marks for the next flush.
   void touch(Job& job);
@@ -95,9 +98,19 @@ class State {
   void drop_key(const std::string& id, const v1::KeyState& before);
   void put_name(const std::string& id, uint64_t job, std::optional<uint64_t> before);
   void note_event(uint64_t job);  // the record being applied is about this job
-  // Moves an ended job out of memory at the next flush; until then recent() finds it.
-  void end(Job& job);
-  const v1::JobState* recently_ended(const GangKey& key) const;
+  // Moves a job that has ended out of `jobs`; until the next flush recently_ended() finds it.
+  void retire(Job& job);
+  const Job* recently_ended(const GangKey& key) const;
+
+  // Keep the derived indexes; called after every change of what they depend on.
+  void set_phase(Job& job, v1::Phase phase);
+  void uncount(const Job& job);  // before, and count() after, a change of phase, queue or waiting elements
+  void count(const Job& job);
+  void refresh_waiting(Job& job);  // in the planner or not
+  void refresh_deadline(Job& job);
+  void hold_places(Job& job);  // of its present attempt
+  void release_places(Job& job);
+  void refresh_node(NodeEntry& node);  // description, session and standing, in the cluster
 
   // What changed since the last flush, as store writes, the meta entity last; keeps the digest.
   std::vector<Write> flush();
@@ -105,26 +118,33 @@ class State {
   const StateDigest& digest() const { return digest_; }
   int64_t flushed_position() const { return flushed_position_; }
 
-  // Loading: entities in any order, then finish_load() once. `digest` is what the store kept beside them.
+  // Loading: meta, nodes and queues first, then jobs, then finish_load() once.
   void load_meta(v1::MetaState loaded);
-  void load_job(v1::JobState job, std::string spec);
   void load_node(v1::NodeState node);
   void load_queue(v1::QueueState queue);
+  void load_job(v1::JobState job, const std::string& spec);
   void finish_load();
 
   // Stops the process if an index differs from what the entities say. Slow: for tests.
   void check_invariants() const;
 
  private:
-  friend class Pending;
   struct KeyChange {
     std::optional<v1::KeyState> now, before;
   };
+  void flush_jobs(std::vector<Write>* out);
+  void flush_nodes_and_queues(std::vector<Write>* out);
+  void flush_keys_and_names(std::vector<Write>* out);
+  void flush_meta(std::vector<Write>* out);
+  void replace(StateDigest* kept, Entity table, std::string_view key, std::string_view value);
+
   StateDigest digest_, meta_digest_;
   int64_t flushed_position_ = -1;
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const SpecInfo>> specs_;
+  size_t specs_swept_ = 0;
   std::vector<GangKey> dirty_jobs_;
   std::vector<std::string> dirty_nodes_;
-  std::map<std::string, std::optional<StateDigest>> dirty_queues_;
+  std::set<std::string> dirty_queues_;
   std::map<std::string, StateDigest> queue_digests_;
   absl::flat_hash_map<GangKey, std::unique_ptr<Job>> ended_;  // since the last flush
   absl::flat_hash_map<std::string, KeyChange> key_changes_;
@@ -132,21 +152,36 @@ class State {
   std::vector<std::pair<uint64_t, int64_t>> events_;
 
  public:
-  // Uncommitted values, for History implementations: what a flush would write for this key, if anything would change.
+  // Uncommitted values, for History implementations: what a flush would write for this key, if anything would
+  // change.
   const KeyChange* changed_key(const std::string& id) const;
   std::optional<uint64_t> changed_name(const std::string& id) const;
 };
 
 // Sortable keys of the store.
-std::string store_key(const GangKey& key);                       // 8 + 4 bytes, big-endian
-std::string event_key(uint64_t job, int64_t position);           // 8 + 8
-std::string expiry_key(int64_t expires_ms, std::string_view id); // 8 + id
+std::string store_key(const GangKey& key);                        // 8 + 4 bytes, big-endian
+std::string event_key(uint64_t job, int64_t position);            // 8 + 8
+std::string expiry_key(int64_t expires_ms, std::string_view id);  // 8 + id
 GangKey gang_of_store_key(std::string_view key);
 int64_t position_of_event_key(std::string_view key);
+std::string position_key(int64_t position);  // 8
+int64_t expiry_of_key(std::string_view key);
 // "user\0text": how idempotency keys and job names are kept apart between users.
 std::string owned(std::string_view user, std::string_view text);
 
+// Deterministic: the same entity gives the same bytes.
+std::string entity_bytes(const google::protobuf::MessageLite& message);
+scheduler::Amounts amounts_of(const google::protobuf::RepeatedPtrField<v1::Amount>& from);
+
 bool terminal(v1::Phase phase);
 bool holds_places(v1::Phase phase);  // PLACED … STOPPING
+int64_t waiting_elements(const v1::ArrayState& array);
+
+// When the leader must look at this gang again, in cell time (start limit, time limit, a member's restart);
+// 0: never.
+int64_t deadline_of(const Job& job);
+
+// What the member of this rank holds.
+scheduler::Holding holding_of(const Job& job, uint32_t rank);
 
 }  // namespace muster::queue
