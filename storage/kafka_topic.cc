@@ -12,7 +12,7 @@
 namespace muster::storage {
 namespace {
 
-constexpr int kTimeoutMs = 15000;
+constexpr int kTimeoutMs = 10000;
 constexpr int kReplicationMax = 3;
 // A record, its headers and the batch around it.
 constexpr int64_t kMessageBytesMin = kRecordBytesMax + 10 * 1000;
