@@ -38,10 +38,11 @@ is_ready() { grep -qx ready "$out"; }
 has_restarted() { [[ $(server_pid) != "$killed" ]] && "$muster" ls >/dev/null 2>&1; }
 half_done() { "$muster" logs "$job" --rank 0 2>/dev/null | grep -q "^epoch *$((epochs / 2))/"; }
 
-if ! "$venv/bin/python" -c 'import numpy, sklearn' 2>/dev/null && ! [[ -d $(echo "$venv"/lib/python3*/site-packages/sklearn) ]]; then
+if [[ ! -e $venv/ready ]]; then
   say "Fetching numpy, and scikit-learn for its handwritten digits, into .cache/venv"
   python3 -m venv "$venv"
   "$venv/bin/pip" install -q --disable-pip-version-check --no-deps 'numpy>=1.24' 'scikit-learn>=1.2'
+  touch "$venv/ready"
 fi
 
 say "Starting a cell: one server on an embedded log, three agents of 2 CPUs each"
