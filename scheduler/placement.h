@@ -2,7 +2,8 @@
 // that whole nodes stay whole for those who want them.
 //
 // For a gang of one kind of member the answer is exact: it is placed if and only if it fits. With several
-// kinds a few orders are tried, the most demanding first; a packing that none of them finds is missed.
+// kinds a few orders are tried, the most demanding first, and then a bounded search: small gangs are decided
+// exactly, and of a large one that is not placed it may stay unknown whether it could have been.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,12 @@ struct GangFit {
 };
 
 // On success the places stay taken on the view; otherwise the view is as it was. `avoid` are models not to be
-// used. `steps` grows by the work done: nodes and members looked at.
+// used. `steps` grows by the work done: nodes and members looked at. `impossible`, where given, is set when
+// it failed: whether that is certain.
 std::optional<GangFit> place_gang(View& view, const Shape& shape, const std::set<std::string>& avoid,
-                                  uint64_t& steps);
+                                  uint64_t& steps, bool* impossible = nullptr);
 
+bool has_one_of(const Node& node, const LabelRule& rule);
 // Whether the node's labels satisfy the task's require and exclude.
 bool labels_admit(const TaskRequest& task, const Node& node);
 // How many members of the task the node could take now, of at most `wanted`; per_node and labels counted.

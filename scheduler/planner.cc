@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "scheduler/admission.h"
 #include "scheduler/explain.h"
 #include "scheduler/pending.h"
-#include "scheduler/placement.h"
 
 namespace muster::scheduler {
 namespace {
@@ -46,42 +45,6 @@ struct Head {
     return *next > *other.next;
   }
 };
-
-// Why a try came to nothing.
-struct Failure {
-  ReasonCode reason = ReasonCode::kNoCapacity;
-  bool needs_cluster = true;
-  bool needs_queues = false;
-};
-
-Failure blocked_by_queue(const QueueBlock& block) {
-  return {block.never ? ReasonCode::kNeverQueue : ReasonCode::kQueueLimit, false, true};
-}
-
-// A gang that fits, or why not. A model that a queue has no more of is avoided, and the rest tried again.
-std::optional<GangFit> try_gang(const Shape& shape, const Resources& total, Scratch& scratch,
-                                Failure& failure, uint64_t& steps) {
-  if (const auto block = scratch.used().blocks(shape.queue, total, {}, shape.preemptible)) {
-    failure = blocked_by_queue(*block);
-    return std::nullopt;
-  }
-  std::set<std::string> avoid;
-  while (true) {
-    const size_t mark = scratch.view.mark();
-    std::optional<GangFit> fit = place_gang(scratch.view, shape, avoid, steps);
-    if (!fit) {
-      if (avoid.empty()) failure = Failure{};
-      failure.needs_cluster = true;
-      return std::nullopt;
-    }
-    const auto block = scratch.used().blocks(shape.queue, total, fit->models, shape.preemptible);
-    if (!block) return fit;
-    scratch.view.roll_back(mark);
-    failure = blocked_by_queue(*block);
-    failure.reason = ReasonCode::kQueueLimit;  // it may be never for this model, and yet fit on another
-    avoid.insert(block->resource.substr(4));   // "gpu."
-  }
-}
 
 }  // namespace
 
@@ -157,7 +120,8 @@ bool Planner::Impl::place_copies(const Head& head, Scratch& scratch, const Round
       return false;
     }
     Failure failure;
-    const std::optional<GangFit> fit = try_gang(shape, total, scratch, failure, round.steps);
+    const std::optional<GangFit> fit =
+        try_gang(shape, total, scratch.view, scratch.used(), failure, round.steps);
     if (!fit) {
       record_failure(state, failure, scratch, !round.placements.empty(), round.steps);
       return false;
