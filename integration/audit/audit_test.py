@@ -2,7 +2,6 @@
 import json
 import pathlib
 import subprocess
-import sys
 import unittest
 
 from world import World, world_on_kafka
@@ -41,7 +40,7 @@ class AuditTest(unittest.TestCase):
 
     def by_python(self, world, keys, events, exported):
         selected = [argument for key in keys for argument in ("--key", key)]
-        out = subprocess.run([sys.executable, str(READER), world.broker.address, "audit", *selected],
+        out = subprocess.run([str(READER), world.broker.address, "audit", *selected],
                              capture_output=True, text=True, check=True).stdout
         seen = [json.loads(line) for line in out.splitlines()]
         self.assertEqual([line["position"] for line in seen], [event["position"] for event in events])

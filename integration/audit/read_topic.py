@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Reads a cell's log with stock tools only: a Kafka client, protobuf, and the published schema.
 
     read_topic.py BROKERS CELL [--key KEY]...     one JSON object a line: position, type, format, key, record
