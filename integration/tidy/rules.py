@@ -40,7 +40,7 @@ IMPURE_CALLS = [
     (re.compile(r'(?<![\w.>])(?:std::|::)?time\s*\(\s*(?:NULL|nullptr|0|&\w+)\s*\)'), 'reads a clock'),
     (re.compile(r'\b(?:clock_gettime|gettimeofday|clock_nanosleep|nanosleep|usleep)\s*\('), 'reads a clock'),
     (re.compile(r'\b\w*_clock\s*::\s*now\s*\('), 'reads a clock'),
-    (re.compile(r'(?<![\w.>])(?:std::|::)?s?rand(?:om)?\s*\('), 'uses randomness'),
+    (re.compile(r'(?<![\w.>:])(?:std::|::)?s?rand\s*\(|(?<![\w.>:])::s?random\s*\('), 'uses randomness'),
     (re.compile(r'\b(?:random_device|mt19937(?:_64)?)\b'), 'uses randomness'),
     (re.compile(r'\b(?:secure_)?getenv\s*\('), 'reads the environment'),
     (re.compile(r'\bstd\s*::\s*(?:thread|mutex|atomic|async|this_thread)\b'), 'uses threads'),

@@ -39,7 +39,7 @@ class Planted(unittest.TestCase):
             'scheduler/a.h': '// What it is for.\n#pragma once\n#include <vector>\n#include "proto/chain.h"\n',
             'scheduler/a_test.cc': '#include <gtest/gtest.h>\n#include <chrono>\n#include "scheduler/a.h"\n',
             'queue/server/b.cc': '#include <grpcpp/grpcpp.h>\n#include <thread>\n#include "storage/log.h"\n',
-            'queue/c.cc': 'void f() {\n  state.time(0);\n  log("std::thread float getenv(");  // a double\n}\n',
+            'queue/c.cc': 'void E::random() {\n  state.time(0);\n  seed = random();\n  log("std::thread float getenv(");  // a double\n}\n',
             'tools/d.cc': '#include "queue/server/driver.h"\n#include <librdkafka/rdkafka.h>\n',
         })
 
