@@ -2,9 +2,11 @@
 #include "storage/kafka_log.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include <random>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "storage/kafka_client.h"
@@ -142,6 +144,26 @@ TEST_F(KafkaLog, RecordsCarryTypeAndFormatAsHeaders) {
   rd_kafka_message_destroy(message);
   rd_kafka_consume_stop(handle, 0);
   rd_kafka_topic_destroy(handle);
+}
+
+// The broker is killed with SIGKILL and started again under an appender and a reader.
+TEST_F(KafkaLog, BrokersCrashLosesAndDoublesNothing) {
+  auto log = open_kafka_log(broker(), new_topic(), LogMode::kWrite);
+  ASSERT_TRUE(log.ok()) << log.status();
+  auto reader = (*log)->open_reader(0);
+  ASSERT_TRUE(reader.ok());
+  constexpr int kGroups = 300, kCrashAt = 100;
+  std::vector<std::string> expected;
+  for (int g = 0; g < kGroups; ++g) {
+    if (g == kCrashAt) {
+      ASSERT_EQ(kill(atoi(getenv("MUSTER_KAFKA_PID")), SIGUSR1), 0);
+    }
+    expected.push_back(absl::StrCat(g));
+    ASSERT_TRUE(append_and_wait(**log, {entry(absl::StrCat(g))}).ok()) << "group " << g;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // so that the crash falls between them
+  }
+  EXPECT_EQ(values(read_records(**reader, kGroups)), expected);
+  EXPECT_EQ(*(*log)->end(), kGroups);
 }
 
 TEST(KafkaLogWithoutBroker, OpeningSaysWhichBrokerDoesNotAnswer) {

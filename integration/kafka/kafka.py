@@ -2,7 +2,8 @@
 """A real Kafka broker for tests: one KRaft node (broker and controller) on free loopback ports.
 
 As a program:   kafka.py run -- COMMAND...   starts a broker, runs COMMAND with MUSTER_KAFKA=127.0.0.1:PORT in its
-                environment, stops the broker and ends with the command's exit code.
+                environment, stops the broker and ends with the command's exit code. On SIGUSR1 (to MUSTER_KAFKA_PID)
+                it kills the broker with SIGKILL and starts it again.
                 kafka.py jars                only fetches the jars.
 As a module:    with Broker(directory) as broker: ... broker.address ... broker.kill(); broker.start()
 
@@ -208,7 +209,12 @@ class Broker:
 def run(command):
     with tempfile.TemporaryDirectory(prefix="muster-kafka-") as directory:
         with Broker(directory) as broker:
-            environment = dict(os.environ, MUSTER_KAFKA=broker.address)
+            def crash(*_):
+                broker.kill()
+                broker.start()
+
+            signal.signal(signal.SIGUSR1, crash)
+            environment = dict(os.environ, MUSTER_KAFKA=broker.address, MUSTER_KAFKA_PID=str(os.getpid()))
             try:
                 return subprocess.run(command, env=environment).returncode
             except OSError as error:
