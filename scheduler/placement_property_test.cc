@@ -8,59 +8,24 @@
 #include <map>
 
 #include "scheduler/placement.h"
-#include "scheduler/test_world.h"
+#include "scheduler/random_world.h"
 
 namespace muster::scheduler {
 namespace {
 
-// Evenly over the whole range, from the first case on.
-int pick(int from, int below) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(from, below));
-}
-bool one_in(int count) {
-  return pick(0, count) == 0;
-}
-
-// Up to four nodes of a few devices of two models in two racks, partly in use and partly out of service.
+// Up to four nodes, partly in use and partly out of service.
 World random_world() {
   World w;
   const int nodes = pick(1, 5);
   for (int i = 0; i < nodes; ++i) {
-    NodeSpec spec;
-    spec.name = std::string(1, static_cast<char>('a' + i));
-    spec.cpu = pick(1, 10);
-    spec.memory_gi = pick(1, 8);
-    for (int device = pick(0, 5); device > 0; --device) spec.gpus.push_back(one_in(2) ? "t4" : "a100");
-    if (const int rack = pick(0, 4)) spec.labels["rack"] = rack <= 2 ? "r1" : "r2";
+    const NodeSpec spec = random_node(std::string(1, static_cast<char>('a' + i)));
     w.node(spec);
     if (one_in(8)) w.cluster.set_schedulable(spec.name, false);
     if (spec.gpus.empty() || one_in(2)) continue;
-    w.cluster.hold(spec.name,
-                   {{0, 0, 1}, {static_cast<uint32_t>(pick(0, static_cast<int>(spec.gpus.size())))}, {1, 0}});
+    const auto device = static_cast<uint32_t>(pick(0, static_cast<int>(spec.gpus.size())));
+    w.cluster.hold(spec.name, {{0, 0, 1}, {device}, {1, 0}});
   }
   return w;
-}
-
-void random_task(Ask& ask) {
-  ask.cpu(pick(0, 4)).memory_gi(pick(0, 3)).gpu(one_in(2) ? 0 : pick(1, 4));
-  if (one_in(4)) ask.model("a100");
-  if (one_in(5)) ask.model("t4");
-  if (one_in(6)) ask.require("rack", {one_in(2) ? "r1" : "r2"});
-  if (one_in(6)) ask.exclude("rack", {"r1"});
-  if (one_in(4)) ask.prefer("rack", {"r2"});
-  if (one_in(3)) ask.per_node(static_cast<uint32_t>(pick(1, 3)));
-  if (one_in(4)) ask.unpacked();
-}
-
-Ask random_ask(int tasks) {
-  Ask ask(static_cast<uint32_t>(pick(1, 6)));
-  random_task(ask);
-  for (int i = 1; i < tasks; ++i) {
-    ask.task(static_cast<uint32_t>(pick(1, 4)));
-    random_task(ask);
-  }
-  if (one_in(3)) ask.pack("rack", one_in(3));
-  return ask;
 }
 
 // Tries every assignment of members to nodes, and of each member's devices by how many of each model.

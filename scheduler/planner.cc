@@ -50,14 +50,17 @@ struct Head {
 
 struct Planner::Impl {
   PendingIndex pending;
-  uint64_t cluster_described = 0;
-  uint64_t cluster_freed = 0;
-  uint64_t queues_freed = 0;
-  // The last round's placements are all folded once the cluster has held so many places.
+  // The counters of what it was tried against, at the last round.
+  struct {
+    uint64_t described = 0, cluster_freed = 0, ruled = 0, queues_freed = 0;
+  } seen;
+  // The last round's placements are all folded once the cluster has held so many places. What failed beside
+  // them is provisional until then: if one comes to nothing, it is tried again although nothing was freed.
   uint64_t expected_held = 0;
   bool any_provisional = false;
 
-  bool all_folded(const Cluster& cluster) const { return cluster.held() == expected_held; }
+  bool refused(const Cluster& cluster) const { return any_provisional && cluster.held() != expected_held; }
+  bool news(const Cluster& cluster, const Queues& queues) const;
   void learn(const Cluster& cluster, const Queues& queues);
   void record_failure(ShapeState& shape, const Failure& failure, Scratch& scratch, bool provisional,
                       uint64_t& steps);
@@ -66,22 +69,26 @@ struct Planner::Impl {
   void run(Scratch& scratch, const RoundLimits& limits, Round& round);
 };
 
+bool Planner::Impl::news(const Cluster& cluster, const Queues& queues) const {
+  return cluster.described() != seen.described || cluster.freed() != seen.cluster_freed ||
+         queues.ruled() != seen.ruled || queues.freed() != seen.queues_freed || refused(cluster);
+}
+
 // Reopens the failed shapes to which something that has changed could matter.
 void Planner::Impl::learn(const Cluster& cluster, const Queues& queues) {
-  const bool new_nodes = cluster.described() != cluster_described;
-  const bool cluster_more = cluster.freed() != cluster_freed;
-  const bool queues_more = queues.freed() != queues_freed;
-  const bool refused = any_provisional && !all_folded(cluster);
-  cluster_described = cluster.described();
-  cluster_freed = cluster.freed();
-  queues_freed = queues.freed();
+  const bool anything = news(cluster, queues);
+  const bool all = cluster.described() != seen.described || queues.ruled() != seen.ruled;
+  const bool cluster_more = cluster.freed() != seen.cluster_freed;
+  const bool queues_more = queues.freed() != seen.queues_freed;
+  const bool undone = refused(cluster);
+  seen = {cluster.described(), cluster.freed(), queues.ruled(), queues.freed()};
   any_provisional = false;
-  if (!new_nodes && !cluster_more && !queues_more && !refused) return;
+  if (!anything) return;
   std::vector<ShapeState*> again;
   for (ShapeState* shape : pending.failed()) {
     const bool matters = (cluster_more && shape->needs_cluster) || (queues_more && shape->needs_queues) ||
-                         (refused && shape->provisional);
-    if (new_nodes || (matters && shape->reason != ReasonCode::kNeverFits)) again.push_back(shape);
+                         (undone && shape->provisional);
+    if (all || (matters && shape->reason != ReasonCode::kNeverFits)) again.push_back(shape);
   }
   for (ShapeState* shape : again) pending.reopen(*shape);
 }
@@ -200,9 +207,7 @@ bool Planner::due(const Cluster& cluster, const Queues& queues, int64_t now_ms) 
   if (!pending.open().empty()) return true;
   const int64_t wake_ms = pending.next_wake_ms();
   if (wake_ms != 0 && wake_ms <= now_ms) return true;
-  if (pending.failed().empty()) return false;
-  return cluster.described() != impl_->cluster_described || cluster.freed() != impl_->cluster_freed ||
-         queues.freed() != impl_->queues_freed || (impl_->any_provisional && !impl_->all_folded(cluster));
+  return !pending.failed().empty() && impl_->news(cluster, queues);
 }
 
 Explanation Planner::explain(const PendingGang& gang, const Cluster& cluster, const Queues& queues,

@@ -31,7 +31,7 @@ void each_amount(const Resources& total, const Amounts& models, const Visit& vis
   if (total.memory_bytes != 0) visit(kMemory, total.memory_bytes);
   if (total.gpus != 0) visit(kGpu, total.gpus * kDevice);
   for (const auto& [model, amount] : models) {
-    if (amount != 0) visit(absl::StrCat("gpu.", model), amount);
+    if (amount != 0 && !model.empty()) visit(absl::StrCat("gpu.", model), amount);
   }
 }
 
@@ -68,6 +68,7 @@ void Queues::set(const std::string& name, uint32_t weight, Amounts quota, Amount
   queue.quota = std::move(quota);
   queue.limit = std::move(limit);
   ++freed_;
+  ++ruled_;
 }
 
 void Queues::remove(const std::string& name) {
@@ -79,6 +80,7 @@ void Queues::remove(const std::string& name) {
   it->second = std::move(rest);
   if (!counts(it->second)) queues_.erase(it);
   ++freed_;
+  ++ruled_;
 }
 
 std::optional<QueueBlock> Queues::blocks(const std::string& queue, const Resources& total,

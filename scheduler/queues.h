@@ -51,11 +51,14 @@ class Queues {
 
   // Grows whenever a queue could admit more.
   uint64_t freed() const { return freed_; }
+  // Grows whenever a quota or a limit was set or removed: what "never, in this queue" depends on.
+  uint64_t ruled() const { return ruled_; }
   bool operator==(const Queues& other) const;  // undeclared, unused queues count as absent
 
  private:
   std::map<std::string, Queue> queues_;
   uint64_t freed_ = 0;
+  uint64_t ruled_ = 0;
 };
 
 }  // namespace muster::scheduler

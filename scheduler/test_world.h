@@ -49,6 +49,7 @@ class Ask {
   Ask& memory_gi(int64_t count) { return last().each.memory_bytes = count * kGi, *this; }
   Ask& gpu(int64_t count) { return last().each.gpus = count, *this; }
   Ask& model(const std::string& model) { return last().gpu_models.push_back(model), *this; }
+  Ask& only_model(const std::string& model) { return last().gpu_models = {model}, *this; }
   Ask& require(const std::string& label, std::vector<std::string> values) {
     return last().require.push_back({label, std::move(values)}), *this;
   }
