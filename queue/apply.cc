@@ -24,15 +24,34 @@ void expire_keys(State& state, const Found& found) {
   meta.set_next_key_expiry_ms(found.next_expiry_ms);
 }
 
-void note_writer(State& state, const LogInput& input) {
-  const uint64_t session = input.record->writer().session();
+v1::ServerState* writer_of(State& state, const v1::Record& record) {
   for (v1::ServerState& server : *state.meta.mutable_servers()) {
-    if (server.session() != session) continue;
-    server.set_heard_ms(state.meta.cell_ms());
-    server.set_last_position(input.position);
-    server.set_last_sequence(input.record->writer().sequence());
-    return;
+    if (server.session() == record.writer().session()) return &server;
   }
+  return nullptr;
+}
+
+// A server's records are in the log in the order of its sequence: one that comes again changes nothing.
+Outcome check_writer(State& state, const LogInput& input) {
+  v1::ServerState* server = writer_of(state, *input.record);
+  if (server == nullptr) {
+    if (input.record->has_log_opened() || input.record->has_server_joined()) return {};
+    return refuse("its server has not joined, or was forgotten after a long silence");
+  }
+  if (input.record->writer().sequence() <= server->last_sequence()) {
+    Outcome out = refuse(absl::StatusCode::kAlreadyExists, "the record arrived twice");
+    out.duplicate = true;
+    return out;
+  }
+  return {};
+}
+
+void note_writer(State& state, const LogInput& input) {
+  v1::ServerState* server = writer_of(state, *input.record);
+  if (server == nullptr) return;
+  server->set_heard_ms(state.meta.cell_ms());
+  server->set_last_position(input.position);
+  server->set_last_sequence(input.record->writer().sequence());
 }
 
 Outcome apply_body(Fold& fold) {
@@ -113,8 +132,11 @@ Outcome apply(State& state, const LogInput& input, const Found& found, Effects* 
     out = refuse("the log is not open: its first record must be LogOpened");
   } else {
     Fold fold{state, input, *input.record, found, effects};
-    out = apply_body(fold);
-    note_writer(state, input);
+    out = check_writer(state, input);
+    if (out.ok()) {
+      out = apply_body(fold);
+      note_writer(state, input);
+    }
   }
   if (!out.ok()) state.meta.set_refused(state.meta.refused() + 1);
   out.position = input.position;

@@ -14,7 +14,11 @@ Job* find_live(Fold& fold, uint64_t id, uint32_t element, Outcome* out) {
   if (Job* job = fold.state.find({id, element})) return job;
   const std::string name = job_name(id, element);
   const auto ended = fold.found.jobs.find(id);
-  if (element != 0 && fold.state.find({id, 0}) != nullptr) {
+  const Job* whole = element == 0 ? nullptr : fold.state.find({id, 0});
+  if (whole != nullptr && !whole->is_array()) {
+    *out = refuse(StatusCode::kInvalidArgument,
+                  absl::StrCat("job ", id, " is no array: it has no element ", element - 1));
+  } else if (whole != nullptr) {
     *out = refuse(absl::StrCat(name, " is not waiting or running on its own"));
   } else if (ended != fold.found.jobs.end()) {
     *out = refuse(absl::StrCat("job ", name, " has ended: ", v1::Phase_Name(ended->second.phase())));
@@ -192,7 +196,7 @@ Outcome apply_cancel(Fold& fold, const v1::CancelRequested& body) {
   Outcome out;
   fold.state.note_event(body.job());
   Job* array = body.element() == 0 ? nullptr : fold.state.find({body.job(), 0});
-  if (array != nullptr && fold.state.find({body.job(), body.element()}) == nullptr)
+  if (array != nullptr && array->is_array() && fold.state.find({body.job(), body.element()}) == nullptr)
     return cancel_waiting_element(fold, *array, body.element());
   Job* job = find_live(fold, body.job(), body.element(), &out);
   if (job == nullptr) return out;

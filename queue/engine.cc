@@ -89,6 +89,7 @@ void Engine::Impl::folded_own(uint64_t sequence, const LogInput& input, const Ou
     claim_sequence = 0;
     if (outcome.ok()) must_claim = false;
   }
+  if (sequence == join_sequence) join_sequence = 0;
   if (sequence == tick_sequence) tick_sequence = 0;
   if (sequence == beat_sequence) beat_sequence = 0;
   if (round.erase(sequence) > 0 && !outcome.ok()) {
@@ -167,6 +168,7 @@ void Engine::append_failed(uint64_t first, uint64_t last, bool unknown, const st
       e.due.erase(it);
     }
     if (sequence == e.claim_sequence) e.claim_sequence = 0;
+    if (sequence == e.join_sequence) e.join_sequence = 0;
     if (sequence == e.tick_sequence) e.tick_sequence = 0;
     if (sequence == e.beat_sequence) e.beat_sequence = 0;
   }
@@ -178,11 +180,6 @@ void Engine::append_failed(uint64_t first, uint64_t last, bool unknown, const st
   e.opening = false;
   e.plan_not_before_ms = e.now_ms + 200;
   if (e.state.meta.owner() == e.options.session && unknown) e.must_claim = true;
-  if (e.joined && e.state.meta.position() >= 0) {
-    e.joined = false;
-    for (const v1::ServerState& server : e.state.meta.servers())
-      e.joined |= server.session() == e.options.session;
-  }
 }
 
 void Engine::request(uint64_t request, v1::Record body, int64_t wall_ms, Output* out) {

@@ -157,7 +157,16 @@ void Engine::Impl::order_stale(uint64_t number, const v1::MemberRef& ref, Output
   out->orders.push_back({number, std::move(forget)});
 }
 
+// The log says that a node is out of reach while its stream is open here: the agent opens a new session.
+void Engine::Impl::close_declared_gone(const std::string& name, Output* out) {
+  const auto held = stream_of_node.find(name);
+  const v1::NodeState& node = state.nodes.at(name).state;
+  if (held == stream_of_node.end() || !(node.unreachable() || node.lost())) return;
+  refuse_stream(held->second, "the node was declared out of reach; open a new session", out);
+}
+
 void Engine::Impl::orders_for(const Effects& effects, Output* out) {
+  for (const std::string& node : effects.nodes) close_declared_gone(node, out);
   for (size_t i = 0; i < effects.gangs.size(); ++i) {
     if (std::find(effects.gangs.begin() + static_cast<long>(i) + 1, effects.gangs.end(), effects.gangs[i]) !=
         effects.gangs.end())

@@ -40,7 +40,8 @@ struct Engine::Impl {
   absl::flat_hash_map<uint64_t, uint64_t> sequence_of;  // request → sequence
 
   // Leading.
-  bool joined = false, opening = false;
+  bool opening = false;
+  uint64_t join_sequence = 0;  // in flight; 0: none
   bool must_claim = false;  // an append of ours has an unknown outcome: only a new term makes decisions count
   uint64_t claim_sequence = 0;  // in flight; 0: none
   uint64_t tick_sequence = 0;
@@ -96,6 +97,7 @@ struct Engine::Impl {
                     Output* out);
   void order_stale(uint64_t stream, const v1::MemberRef& member, Output* out);
   void orders_for(const Effects& effects, Output* out);
+  void close_declared_gone(const std::string& node, Output* out);
 };
 
 inline constexpr int64_t kDigestEvery = 65'536;

@@ -32,8 +32,8 @@ void Engine::Impl::lead(Output* out) {
     append(std::move(record), out);
     return;
   }
-  if (!joined) {
-    joined = true;
+  if (server_of(state, options.session) == nullptr) {
+    if (join_sequence != 0) return;  // not read back yet
     v1::Record record;
     v1::ServerJoined& body = *record.mutable_server_joined();
     body.set_session(options.session);
@@ -41,10 +41,9 @@ void Engine::Impl::lead(Output* out) {
     body.set_address(options.address);
     body.add_formats(kFormat);
     body.set_version(options.version);
-    append(std::move(record), out);
+    join_sequence = append(std::move(record), out);
     return;
   }
-  if (server_of(state, options.session) == nullptr) return;  // not read back yet
   claim(out);
   if (leads()) {
     tick(out);

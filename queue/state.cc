@@ -43,6 +43,7 @@ int64_t waiting_elements(const v1::ArrayState& array) {
 int64_t deadline_of(const Job& job) {
   const v1::JobState& state = job.state;
   const v1::AttemptState& attempt = state.attempt();
+  if (job.is_array()) return 0;  // its elements have their own
   if (state.phase() == v1::PLACED || state.phase() == v1::STARTING)
     return attempt.placed_ms() + job.info->start_limit_ms;
   if (state.phase() != v1::RUNNING) return 0;
@@ -111,17 +112,18 @@ Job& State::add(v1::JobState state, std::shared_ptr<const SpecInfo> info) {
 }
 
 void State::count(const Job& job) {
-  const QueueCounts change = counts_of(job);
-  QueueCounts& total = counts[job.state.queue()];
-  total.pending += change.pending;
-  total.running += change.running;
+  add_counts(job, 1);
+}
+void State::uncount(const Job& job) {
+  add_counts(job, -1);
 }
 
-void State::uncount(const Job& job) {
+void State::add_counts(const Job& job, int sign) {
   const QueueCounts change = counts_of(job);
-  const auto total = counts.find(job.state.queue());
-  total->second.pending -= change.pending;
-  total->second.running -= change.running;
+  if (change == QueueCounts{}) return;
+  const auto total = counts.try_emplace(job.state.queue()).first;
+  total->second.pending += sign * change.pending;
+  total->second.running += sign * change.running;
   if (total->second == QueueCounts{}) counts.erase(total);
 }
 

@@ -132,6 +132,7 @@ class State {
   struct KeyChange {
     std::optional<v1::KeyState> now, before;
   };
+  void add_counts(const Job& job, int sign);
   void flush_jobs(std::vector<Write>* out);
   void flush_nodes_and_queues(std::vector<Write>* out);
   void flush_keys_and_names(std::vector<Write>* out);

@@ -218,7 +218,10 @@ void TestCell::pump() {
     orders_.clear();
     if (orders.empty() && folded_ == log.size()) {
       history.write(engine->flush());
-      return;
+      if (reconnect_.empty() || drop_appends) return;
+      const std::string name = *reconnect_.begin();
+      reconnect_.erase(reconnect_.begin());
+      if (agents.at(name).connected) return connect(name);
     }
     for (const Order& order : orders) {
       Output reports;
@@ -232,6 +235,7 @@ void TestCell::pump() {
 }
 
 void TestCell::send(Agent& agent, v1::AgentMessage message, Output* out) {
+  agent.unacknowledged[agent.sequence] = message;
   engine->agent_message(agent.stream, std::move(message), now_ms_, now_ms_, out);
 }
 
@@ -253,7 +257,16 @@ void TestCell::report_exit(Agent& agent, const v1::MemberRef& ref, int code, int
 
 void TestCell::obey(Agent& agent, const v1::ServerMessage& message, Output* out) {
   v1::AgentMessage answer;
-  if (message.has_prepare() && agent.prepares) {
+  if (message.has_acknowledged()) {
+    auto& kept = agent.unacknowledged;
+    kept.erase(kept.begin(), kept.upper_bound(message.acknowledged()));
+  } else if (message.has_welcome()) {
+    for (const auto& [sequence, report] : agent.unacknowledged)
+      engine->agent_message(agent.stream, report, now_ms_, now_ms_, out);
+  } else if (message.has_refused()) {
+    agent.stream = 0;
+    reconnect_.insert(agent.name);
+  } else if (message.has_prepare() && agent.prepares) {
     const v1::MemberRef& ref = message.prepare().member();
     v1::Prepared& body = *answer.mutable_prepared();
     body.mutable_report()->set_incarnation(agent.incarnation);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class TestCell {
     bool prepares = true, starts = true, stops = true;
     std::map<std::string, v1::MemberRef> running;  // by "job[.element].rank"
     std::map<std::string, v1::MemberRef> prepared;
-    std::map<std::string, uint32_t> run;  // the run that was started last
+    std::map<std::string, uint32_t> run;                  // the run that was started last
+    std::map<uint64_t, v1::AgentMessage> unacknowledged;  // by sequence; sent again in the next session
     v1::NodeDescription description;
   };
 
@@ -83,6 +85,7 @@ class TestCell {
   uint64_t next_request_ = 1, next_stream_ = 1, next_session_ = 100;
   std::map<uint64_t, Outcome> replies_;
   std::vector<Order> orders_;
+  std::set<std::string> reconnect_;  // agents whose stream was refused
 };
 
 // A job of one task named "main", with the server's defaults filled in.
