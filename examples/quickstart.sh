@@ -59,7 +59,7 @@ until_true 60 "the cell" is_ready
 cat "$out"
 
 say "Submitting examples/train/job.yaml: four ranks that sum their gradients over TCP"
-job=$("$muster" submit examples/train/job.yaml)
+job=$("$muster" submit --workdir "$PWD/examples/train" examples/train/job.yaml)
 echo "job $job"
 until_true 300 "half of the $epochs epochs" half_done
 show_command logs "$job" --rank 0 | tail -n 3
