@@ -2,7 +2,8 @@
 // argv[0] = "muster VERB" and the arguments after it, before anything else has run: no thread exists, no file
 // is open beyond the standard three. What main returns is the exit code (job.md: 0, 1, 2, 100 to 106).
 //
-// To add a verb: tools/verbs/NAME.cc with a function of the signature below, and its line in kVerbs (verbs.cc).
+// To add a verb: tools/verbs/NAME.cc with a function of the signature below, and its line in kVerbs
+// (verbs.cc).
 #pragma once
 
 namespace muster::tools {
@@ -19,6 +20,9 @@ inline constexpr int kDenied = 105;
 inline constexpr int kNoServer = 106;
 
 using VerbMain = int (*)(int argc, char** argv);
+
+// Runs the verb that argv[1] names.
+int verb_main(int argc, char** argv);
 
 int agent_main(int argc, char** argv);   // verbs/agent.cc
 int server_main(int argc, char** argv);  // verbs/server.cc

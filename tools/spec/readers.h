@@ -1,0 +1,35 @@
+// How each key of the schema is read. Internal to tools/spec.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "muster/v1/job.pb.h"
+#include "tools/spec/value.h"
+
+namespace muster::spec {
+
+// Where a key may stand.
+enum Scope : int {
+  kJob = 1,       // at the top
+  kInTask = 2,    // in a task of `tasks:`
+  kSugar = 4,     // at the top of a job without `tasks:`; then it means its one task
+  kForTasks = 8,  // at the top of a job with `tasks:`; then it is the default of its tasks
+  kOfMember = kInTask | kSugar,
+  kOfEachMember = kInTask | kSugar | kForTasks,
+};
+
+// Replaces what the field held. `job` is null within a task; `task` is the one that the key is about.
+using Read = absl::Status (*)(const Value& value, v1::JobSpec* job, v1::Task* task);
+
+struct Key {
+  std::string_view name;
+  int scope;
+  Read read;
+};
+
+// Keys of members (replicas, resources, …) and of jobs (queue, time_limit, …); without `tasks`.
+const std::vector<Key>& member_keys();
+const std::vector<Key>& job_keys();
+
+}  // namespace muster::spec
