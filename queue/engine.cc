@@ -70,6 +70,7 @@ void Engine::fold(const LogInput& input, const Found& found, Output* out) {
   if (input.record != nullptr) {
     const v1::Record& record = *input.record;
     if (record.writer().session() == e.state.meta.owner()) e.heard_ms = e.now_ms;
+    if (record.has_tick() && outcome.ok()) e.tick_heard_ms = e.now_ms;
     if (record.has_session_opened() && outcome.ok()) e.session_folded(record.session_opened(), out);
     if (record.has_digest_recorded()) e.compare_digest(record.digest_recorded(), out);
     if (record.writer().session() == e.options.session)
@@ -221,6 +222,7 @@ void Engine::settle(int64_t now_ms, bool caught_up, Output* out) {
   e.now_ms = now_ms;
   if (caught_up && !e.caught_up) {
     e.caught_up = true;
+    e.tick_heard_ms = now_ms;
     e.heard_ms = now_ms;  // a lease from here on, before another's term is claimed
   }
   if (e.caught_up) e.lead(out);

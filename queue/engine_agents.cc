@@ -165,6 +165,29 @@ void Engine::Impl::close_declared_gone(const std::string& name, Output* out) {
   refuse_stream(held->second, "the node was declared out of reach; open a new session", out);
 }
 
+// Sessions of ours whose stream has gone without a record that says so (it could not be appended then).
+void Engine::Impl::look_over_sessions(Output* out) {
+  if (sessions_position == state.meta.tick_position()) return;
+  sessions_position = state.meta.tick_position();
+  for (const auto& [name, node] : state.nodes) {
+    if (node.state.server() != options.session || node.state.unreachable() || node.state.lost()) continue;
+    if (stream_of_node.contains(name)) continue;
+    v1::Record record;
+    record.mutable_node_unreachable()->set_node(name);
+    record.mutable_node_unreachable()->set_session(node.state.session());
+    decide(absl::StrCat("unreachable/", name), std::move(record), out);
+  }
+}
+
+// A server that reads no Ticks can do nothing for its agents: they go to another, or come back when it is in
+// touch.
+void Engine::Impl::leave_when_cut_off(Output* out) {
+  if (now_ms - tick_heard_ms < 10 * state.meta.lease_ms()) return;
+  const std::map<std::string, uint64_t> held = stream_of_node;
+  for (const auto& [node, stream] : held)
+    refuse_stream(stream, "this server is cut off from the log; try another", out);
+}
+
 void Engine::Impl::orders_for(const Effects& effects, Output* out) {
   for (const std::string& node : effects.nodes) close_declared_gone(node, out);
   for (size_t i = 0; i < effects.gangs.size(); ++i) {

@@ -49,6 +49,8 @@ struct Engine::Impl {
   int64_t last_tick_ms = 0, last_beat_ms = 0, claimed_ms = 0;
   int64_t heard_ms = 0;                            // local time of the owner's last record
   int64_t ticked_position = -1;                    // the Tick that due decisions were last looked for at
+  int64_t sessions_position = -1;                  // the Tick that our sessions were last looked over at
+  int64_t tick_heard_ms = 0;                       // local time of the last Tick folded
   absl::flat_hash_set<uint64_t> round;             // sequences of the decisions in flight
   absl::flat_hash_map<uint64_t, std::string> due;  // sequence → what was decided, in flight
   std::set<std::string> due_now;
@@ -98,6 +100,8 @@ struct Engine::Impl {
   void order_stale(uint64_t stream, const v1::MemberRef& member, Output* out);
   void orders_for(const Effects& effects, Output* out);
   void close_declared_gone(const std::string& node, Output* out);
+  void look_over_sessions(Output* out);
+  void leave_when_cut_off(Output* out);
 };
 
 inline constexpr int64_t kDigestEvery = 65'536;

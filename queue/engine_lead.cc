@@ -45,6 +45,8 @@ void Engine::Impl::lead(Output* out) {
     return;
   }
   claim(out);
+  look_over_sessions(out);
+  leave_when_cut_off(out);
   if (leads()) {
     tick(out);
     decide_due(out);

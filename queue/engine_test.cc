@@ -260,5 +260,33 @@ TEST(Engine, WhatCouldNotBeAppendedIsSaid) {
   cell.finish();
 }
 
+TEST(Engine, AServerThatReadsNoTicksLetsItsAgentsGo) {
+  TestCell cell;
+  cell.node("a1", 4);
+  cell.submit(test_spec("x"));
+  cell.drop_appends = true;
+  cell.pass(20'000);
+  EXPECT_NE(cell.engine->stream_of("a1"), 0u);
+  cell.pass(12'000);
+  EXPECT_EQ(cell.engine->stream_of("a1"), 0u);
+  cell.drop_appends = false;
+  cell.pass(5000);  // the agent comes back, and its task has run on
+  EXPECT_NE(cell.engine->stream_of("a1"), 0u);
+  EXPECT_EQ(cell.status(1), "RUNNING");
+  cell.finish();
+}
+
+TEST(Engine, AStreamThatWentUnsaidIsSaidAtTheNextTick) {
+  TestCell cell;
+  cell.node("a1", 4);
+  cell.drop_appends = true;
+  cell.disconnect("a1");
+  cell.drop_appends = false;
+  EXPECT_FALSE(cell.engine->state().nodes.at("a1").state.unreachable());
+  cell.pass(5000);
+  EXPECT_TRUE(cell.engine->state().nodes.at("a1").state.unreachable());
+  cell.finish();
+}
+
 }  // namespace
 }  // namespace muster::queue

@@ -1,6 +1,6 @@
-// Golden scripts: each queue/golden/*.txt holds commands ("> …") and, below each, what the cell did: the records that
-// were appended and the answer. `GOLDEN_REWRITE=1 queue_test --gtest_filter='Golden*'` writes them anew; review the
-// difference.
+// Golden scripts: each queue/golden/*.txt holds commands ("> …") and, below each, what the cell did: the
+// records that were appended and the answer. `GOLDEN_REWRITE=1 queue_test --gtest_filter='Golden*'` writes
+// them anew; review the difference.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -111,8 +111,10 @@ TEST(Golden, Scripts) {
     std::stringstream text;
     text << in.rdbuf();
     const std::string now = play(text.str());
-    if (std::getenv("GOLDEN_REWRITE") != nullptr) std::ofstream(file.path()) << now;
-    else EXPECT_EQ(now, text.str()) << file.path();
+    if (std::getenv("GOLDEN_REWRITE") != nullptr)
+      std::ofstream(file.path()) << now;
+    else
+      EXPECT_EQ(now, text.str()) << file.path();
     ++scripts;
   }
   EXPECT_GE(scripts, 4);

@@ -30,7 +30,8 @@ bool Turn::send(uint64_t stream, v1::ServerMessage message) {
   return true;
 }
 
-Driver::Driver(DriverOptions options) : options_(std::move(options)), started_(std::chrono::steady_clock::now()) {}
+Driver::Driver(DriverOptions options)
+    : options_(std::move(options)), started_(std::chrono::steady_clock::now()) {}
 
 absl::Status Driver::begin(const std::string& address) {
   options_.engine.address = address;
@@ -83,9 +84,10 @@ absl::Status Driver::submit(std::vector<v1::Record> bodies, size_t bytes, Done d
   pending.bytes = bytes;
   pending.submissions = true;
   pending.done = std::move(done);
-  const bool posted = post([this, bodies = std::move(bodies), pending = std::move(pending)](Turn& turn) mutable {
-    take_request(turn, std::move(bodies), std::move(pending));
-  });
+  const bool posted =
+      post([this, bodies = std::move(bodies), pending = std::move(pending)](Turn& turn) mutable {
+        take_request(turn, std::move(bodies), std::move(pending));
+      });
   if (posted) return absl::OkStatus();
   unanswered_ -= count;
   unanswered_bytes_ -= bytes;
@@ -102,9 +104,10 @@ absl::Status Driver::change(v1::Record body, Done done) {
   pending.done = std::move(done);
   std::vector<v1::Record> bodies;
   bodies.push_back(std::move(body));
-  const bool posted = post([this, bodies = std::move(bodies), pending = std::move(pending)](Turn& turn) mutable {
-    take_request(turn, std::move(bodies), std::move(pending));
-  });
+  const bool posted =
+      post([this, bodies = std::move(bodies), pending = std::move(pending)](Turn& turn) mutable {
+        take_request(turn, std::move(bodies), std::move(pending));
+      });
   if (posted) return absl::OkStatus();
   --changes_;
   return absl::UnavailableError("the server is starting or stopping; ask again");
@@ -114,8 +117,9 @@ void Driver::take_request(Turn& turn, std::vector<v1::Record> bodies, Pending pe
   pending.missing = bodies.size();
   pending.outcomes.resize(bodies.size());
   if (read_only_ || stopping_) {
-    std::fill(pending.outcomes.begin(), pending.outcomes.end(),
-              unavailable(read_only_ ? troubles_.text() : "the server is stopping; ask again with the same key"));
+    std::fill(
+        pending.outcomes.begin(), pending.outcomes.end(),
+        unavailable(read_only_ ? troubles_.text() : "the server is stopping; ask again with the same key"));
     finish(std::move(pending));
     return;
   }

@@ -1,14 +1,17 @@
-// The driver: pumps log ↔ engine ↔ store, and does all the I/O that the engine leaves as values. One for a server.
+// The driver: pumps log ↔ engine ↔ store, and does all the I/O that the engine leaves as values. One for a
+// server.
 //
-//   log ──▶ LogTail (decodes) ──▶ Inbox ──▶ engine's thread: fold, settle ──▶ appends, replies, orders, commits
+//   log ──▶ LogTail (decodes) ──▶ Inbox ──▶ engine's thread: fold, settle ──▶ appends, replies, orders,
+//   commits
 //                services, streams ──▶ Inbox ─┘
 //
-// The engine's thread alone touches the engine and the agents' streams; everything else comes to it as a Task. In each
-// turn it takes all that is at hand, folds, lets the engine decide, and appends what came out as one group. Changed
-// entities are committed to the store every few milliseconds or thousand records, never per record.
+// The engine's thread alone touches the engine and the agents' streams; everything else comes to it as a
+// Task. In each turn it takes all that is at hand, folds, lets the engine decide, and appends what came out
+// as one group. Changed entities are committed to the store every few milliseconds or thousand records, never
+// per record.
 //
-// Replies are given on the engine's thread and must not block. Limits: submissions that are unanswered (by count and by
-// bytes) are refused with RESOURCE_EXHAUSTED; cancels and other changes have room of their own.
+// Replies are given on the engine's thread and must not block. Limits: submissions that are unanswered (by
+// count and by bytes) are refused with RESOURCE_EXHAUSTED; cancels and other changes have room of their own.
 #pragma once
 
 #include <atomic>
@@ -41,14 +44,15 @@ struct DriverOptions {
   queue::EngineOptions engine;
   std::unique_ptr<storage::Log> log;
   // Opens the state store; `anew`: sets what is there aside first. `*said` names what was set aside.
-  std::function<absl::StatusOr<std::shared_ptr<storage::StateStore>>(bool anew, std::string* said)> open_store;
-  std::string directory;       // where the fold's mark is kept; empty: nowhere
+  std::function<absl::StatusOr<std::shared_ptr<storage::StateStore>>(bool anew, std::string* said)>
+      open_store;
+  std::string directory;  // where the fold's mark is kept; empty: nowhere
   int64_t commit_ms = 5;
   size_t commit_records = 2'000;
   size_t unanswered_bytes_max = size_t{32} << 20;
-  uint64_t changes_max = 10'000;                    // cancels, holds, … in flight
-  std::function<void(bool serving)> on_serving;     // for health; any thread
-  std::function<void(const std::string&)> on_fatal; // the server must end: what happened and what to do
+  uint64_t changes_max = 10'000;                     // cancels, holds, … in flight
+  std::function<void(bool serving)> on_serving;      // for health; any thread
+  std::function<void(const std::string&)> on_fatal;  // the server must end: what happened and what to do
 };
 
 // An agent's stream, as the driver sees it. send() is called on the engine's thread and must not block.
@@ -73,7 +77,8 @@ class Turn {
   const queue::State& state() const { return engine.state(); }
   // Commits what was folded, so that the store shows it.
   void commit();
-  // To an agent's stream, outside the engine's orders (output is not the engine's concern). False: it has gone.
+  // To an agent's stream, outside the engine's orders (output is not the engine's concern). False: it has
+  // gone.
   bool send(uint64_t stream, v1::ServerMessage message);
 };
 
@@ -81,14 +86,15 @@ class Driver {
  public:
   explicit Driver(DriverOptions options);
   ~Driver();
-  // Opens the store, loads the state, and starts the threads; until then everything is refused. `address` is what
-  // clients and agents dial. Records are read from then on; serving() says when the log's end was reached.
+  // Opens the store, loads the state, and starts the threads; until then everything is refused. `address` is
+  // what clients and agents dial. Records are read from then on; serving() says when the log's end was
+  // reached.
   absl::Status begin(const std::string& address);
   // Commits and ends the threads; what is unanswered gets UNAVAILABLE. Streams must have been told before.
   void stop();
 
-  // Records to be appended, folded and answered together; bodies without an envelope (engine.h). RESOURCE_EXHAUSTED or
-  // UNAVAILABLE at once, or `done` later, once, with an outcome for each.
+  // Records to be appended, folded and answered together; bodies without an envelope (engine.h).
+  // RESOURCE_EXHAUSTED or UNAVAILABLE at once, or `done` later, once, with an outcome for each.
   using Done = absl::AnyInvocable<void(std::vector<queue::Outcome>)>;
   absl::Status submit(std::vector<v1::Record> bodies, size_t bytes, Done done);
   absl::Status change(v1::Record body, Done done);
@@ -116,7 +122,7 @@ class Driver {
   JobEvents& events() { return events_; }
   Troubles& troubles() { return troubles_; }
   const DriverOptions& options() const { return options_; }
-  bool serving() const { return serving_; }          // caught up, and nothing is wrong
+  bool serving() const { return serving_; }           // caught up, and nothing is wrong
   bool caught_up() const { return caught_up_seen_; }  // the log's end was reached once
 
  private:
@@ -172,7 +178,7 @@ class Driver {
   absl::Status failed_;  // found between turns: why the state or the log can't be used
   int times_begun_ = 1;
   bool recovering_ = false;
-  std::vector<queue::Append> held_back_;  // while the log recovers
+  std::vector<queue::Append> held_back_;               // while the log recovers
   std::chrono::steady_clock::time_point quiet_until_;  // after a failed append
 
   mutable std::mutex store_mutex_;

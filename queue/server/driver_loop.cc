@@ -1,5 +1,5 @@
-// The engine's thread: taking inputs, folding, appending, committing, and beginning again when the state or the log is
-// not what it was.
+// The engine's thread: taking inputs, folding, appending, committing, and beginning again when the state or
+// the log is not what it was.
 #include <algorithm>
 #include <exception>
 
@@ -20,7 +20,8 @@ constexpr size_t kGroupRecordsMax = 8'192;
 constexpr int kTimesBegunMax = 3;  // one that keeps finding its state wrong ends instead
 
 int64_t wall_ms() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -46,8 +47,9 @@ absl::Status Driver::open_state(bool anew) {
   if (!state.ok()) return state.status();
   if (!said.empty()) spdlog::warn("the old state was set aside as {}; the log is folded anew", said);
   if (!state->meta.cell().empty() && state->meta.cell() != options_.engine.cell)
-    return absl::FailedPreconditionError(absl::StrCat("the state is of cell '", state->meta.cell(), "', the log of '",
-                                                      options_.engine.cell, "'; give each cell its own --dir"));
+    return absl::FailedPreconditionError(absl::StrCat("the state is of cell '", state->meta.cell(),
+                                                      "', the log of '", options_.engine.cell,
+                                                      "'; give each cell its own --dir"));
   {
     std::lock_guard lock(store_mutex_);
     store_ = *std::move(store);
@@ -134,9 +136,10 @@ absl::Status Driver::fold(Turn& turn, RecordBatch& batch) {
   for (const queue::LogInput& input : batch.inputs) {
     if (marker_ && marker_->poisoned() == input.position) {
       if (absl::Status status = commit(); !status.ok()) return status;
-      go_read_only(absl::StrCat("the fold failed twice on the record at position ", input.position,
-                                "; this server is read-only before it. Start a release that can fold it (and delete "
-                                "the file 'folding' in its directory), and send the log's record with the report"));
+      go_read_only(
+          absl::StrCat("the fold failed twice on the record at position ", input.position,
+                       "; this server is read-only before it. Start a release that can fold it (and delete "
+                       "the file 'folding' in its directory), and send the log's record with the report"));
       return absl::OkStatus();
     }
     if (absl::Status status = fold_one(turn, input); !status.ok()) return status;
@@ -150,15 +153,17 @@ absl::Status Driver::fold_one(Turn& turn, const queue::LogInput& input) {
   if (marker_) marker_->begin(input.position);
   try {
     StoreHistory history(*store_);
-    const queue::ReadSet wanted = engine_->reads(input.record != nullptr ? *input.record : kNone, input.timestamp_ms);
-    const queue::Found found = wanted.empty() ? queue::Found{} : queue::fetch(engine_->state(), wanted, history);
+    const queue::ReadSet wanted =
+        engine_->reads(input.record != nullptr ? *input.record : kNone, input.timestamp_ms);
+    const queue::Found found =
+        wanted.empty() ? queue::Found{} : queue::fetch(engine_->state(), wanted, history);
     if (!history.status().ok())
       return absl::InternalError(absl::StrCat("the state store can't be read: ", history.status().message()));
     engine_->fold(input, found, &turn.out);
   } catch (const std::exception& error) {
     if (marker_) marker_->note_failure(input.position);
-    return absl::InternalError(absl::StrCat("the fold failed on the record at position ", input.position, ": ",
-                                            error.what()));
+    return absl::InternalError(
+        absl::StrCat("the fold failed on the record at position ", input.position, ": ", error.what()));
   }
   if (marker_) marker_->end();
   if (!turn.out.fatal.empty()) return absl::DataLossError(turn.out.fatal);
@@ -182,7 +187,8 @@ absl::Status Driver::commit() {
   const absl::Status status = write_state(*store_, std::move(writes));
   uncommitted_ = 0;
   committed_at_ = steady_clock::now();
-  if (!status.ok()) return absl::InternalError(absl::StrCat("the state store can't be written: ", status.message()));
+  if (!status.ok())
+    return absl::InternalError(absl::StrCat("the state store can't be written: ", status.message()));
   if (!jobs.empty()) events_.committed(jobs);
   return absl::OkStatus();
 }
@@ -246,7 +252,8 @@ void Driver::recover_log() {
   recovery_ = std::thread([this] {
     absl::Status status = options_.log->recover();
     while (!status.ok() && !stopping_) {
-      if (troubles_.set("log append", absl::StrCat("the log is out of reach: ", status.message()))) update_serving();
+      if (troubles_.set("log append", absl::StrCat("the log is out of reach: ", status.message())))
+        update_serving();
       std::this_thread::sleep_for(milliseconds(200));
       status = options_.log->recover();
     }

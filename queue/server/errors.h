@@ -1,4 +1,5 @@
-// Errors as gRPC's clients see them. A message that says "retry after N ms" also carries a google.rpc.RetryInfo.
+// Errors as gRPC's clients see them. A message that says "retry after N ms" also carries a
+// google.rpc.RetryInfo.
 #pragma once
 
 #include <grpcpp/support/status.h>

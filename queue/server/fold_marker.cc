@@ -28,15 +28,20 @@ absl::StatusOr<std::unique_ptr<FoldMarker>> FoldMarker::open(const std::string& 
   const int error = errno;
   if (fd >= 0) close(fd);
   if (memory == MAP_FAILED)
-    return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(error), "; the server keeps a mark there"));
+    return absl::UnavailableError(
+        absl::StrCat(path, ": ", std::strerror(error), "; the server keeps a mark there"));
   std::unique_ptr<FoldMarker> out(new FoldMarker(static_cast<Mapped*>(memory)));
   if (const int64_t died_at = out->mapped_->folding.exchange(0); died_at > 0) out->note_failure(died_at - 1);
   return out;
 }
 
-FoldMarker::~FoldMarker() { munmap(mapped_, sizeof(Mapped)); }
+FoldMarker::~FoldMarker() {
+  munmap(mapped_, sizeof(Mapped));
+}
 
-void FoldMarker::begin(int64_t position) { mapped_->folding.store(position + 1, std::memory_order_relaxed); }
+void FoldMarker::begin(int64_t position) {
+  mapped_->folding.store(position + 1, std::memory_order_relaxed);
+}
 
 void FoldMarker::end() {
   const int64_t folded = mapped_->folding.load(std::memory_order_relaxed);

@@ -1,7 +1,8 @@
-// Which record is being folded, in a file that outlives the process: a record on which the fold dies a second time is
-// found at the next start, and the server stays up, read-only, before it.
+// Which record is being folded, in a file that outlives the process: a record on which the fold dies a second
+// time is found at the next start, and the server stays up, read-only, before it.
 //
-// The file is mapped, so that a mark costs two stores; it needs no sync, because only the death of the process counts.
+// The file is mapped, so that a mark costs two stores; it needs no sync, because only the death of the
+// process counts.
 #pragma once
 
 #include <cstdint>

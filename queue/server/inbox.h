@@ -1,7 +1,8 @@
-// What waits for the engine's thread: tasks (requests, agents' messages, what became of appends, queries) and records.
+// What waits for the engine's thread: tasks (requests, agents' messages, what became of appends, queries) and
+// records.
 //
-// Tasks are never refused here: whoever posts keeps a limit of their own (driver.h), so that reports, cancels and
-// decisions always have room. Records are bounded: the log's reader waits. Any thread; one takes.
+// Tasks are never refused here: whoever posts keeps a limit of their own (driver.h), so that reports, cancels
+// and decisions always have room. Records are bounded: the log's reader waits. Any thread; one takes.
 #pragma once
 
 #include <chrono>
@@ -34,7 +35,8 @@ class Inbox {
   void stop_records();
   void resume_records();
 
-  // Waits until something is there, the deadline, or close(); takes all tasks and at most some thousand records.
+  // Waits until something is there, the deadline, or close(); takes all tasks and at most some thousand
+  // records.
   Taken take(std::chrono::steady_clock::time_point deadline);
   void close();
 

@@ -16,16 +16,22 @@ constexpr int kReadMs = 1'000;
 absl::Status unknown_record(int64_t position, std::string_view value) {
   v1::Record record;
   record.ParseFromArray(value.data(), static_cast<int>(value.size()));
-  return absl::FailedPreconditionError(
-      absl::StrCat("the record at position ", position, " is a ", record.type(), " of format ", record.format(),
-                   "; this release reads formats up to ", kFormat, ": start a release that knows it"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the record at position ", position, " is a ", record.type(), " of format ", record.format(),
+      "; this release reads formats up to ", kFormat, ": start a release that knows it"));
 }
 
 }  // namespace
 
-LogTail::LogTail(storage::Log& log, std::string cell, int64_t position, Chain chain, Inbox& inbox, Events events)
-    : log_(log), cell_(std::move(cell)), position_(position), chain_(chain), inbox_(inbox),
-      events_(std::move(events)), thread_([this] { run(); }) {}
+LogTail::LogTail(storage::Log& log, std::string cell, int64_t position, Chain chain, Inbox& inbox,
+                 Events events)
+    : log_(log),
+      cell_(std::move(cell)),
+      position_(position),
+      chain_(chain),
+      inbox_(inbox),
+      events_(std::move(events)),
+      thread_([this] { run(); }) {}
 
 LogTail::~LogTail() {
   stopping_ = true;
@@ -69,9 +75,10 @@ absl::Status LogTail::open() {
     from = *first;
   }
   if (*end < from)
-    return absl::OutOfRangeError(absl::StrCat("the log ends at position ", *end, ", before ", from,
-                                              ", which the state has already folded up to: it was truncated or "
-                                              "rewritten"));
+    return absl::OutOfRangeError(
+        absl::StrCat("the log ends at position ", *end, ", before ", from,
+                     ", which the state has already folded up to: it was truncated or "
+                     "rewritten"));
   if (first_end_ < 0) first_end_ = *end;
   auto reader = log_.open_reader(from);
   if (!reader.ok()) return reader.status();
@@ -105,7 +112,8 @@ absl::Status LogTail::push(std::vector<storage::LogRecord> records) {
     }
     position_ = raw.position;
     chain_ = chain_next(chain_, raw.position, raw.key, raw.value);
-    batch.inputs.push_back({raw.position, raw.timestamp_ms, chain_, decoded == Decoded::kOk ? record : nullptr});
+    batch.inputs.push_back(
+        {raw.position, raw.timestamp_ms, chain_, decoded == Decoded::kOk ? record : nullptr});
     batch.bytes += raw.value.size();
   }
   if (unknown.ok() && position_ + 1 >= first_end_) caught_up_ = true;

@@ -1,5 +1,5 @@
-// Reads the log on a thread of its own: takes records, computes their chain, decodes them, and pushes batches to the
-// inbox, so that the engine's thread finds them ready to fold.
+// Reads the log on a thread of its own: takes records, computes their chain, decodes them, and pushes batches
+// to the inbox, so that the engine's thread finds them ready to fold.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class LogTail {
   struct Events {
     // The log can't be read now and is tried again (a message), or is read again ("").
     std::function<void(const std::string& trouble)> trouble;
-    // Reading has ended for good: kOutOfRange (truncated or rewritten), kDataLoss (damage), kFailedPrecondition (a
-    // record that this release doesn't know).
+    // Reading has ended for good: kOutOfRange (truncated or rewritten), kDataLoss (damage),
+    // kFailedPrecondition (a record that this release doesn't know).
     std::function<void(absl::Status)> ended;
   };
 
@@ -54,7 +54,7 @@ class LogTail {
   Chain chain_;
   Inbox& inbox_;
   const Events events_;
-  int64_t first_end_ = -1;   // the log's end when the reading began
+  int64_t first_end_ = -1;  // the log's end when the reading began
   bool caught_up_ = false;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;  // guards reader_ against the destructor's wake()

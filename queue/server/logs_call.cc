@@ -52,15 +52,16 @@ absl::Status LogsCall::find_attempt() {
   if (!view.ok()) return view.status();
   const std::string name = job_name(view->state().id(), view->state().element());
   if (view->state().has_array())
-    return absl::FailedPreconditionError(absl::StrCat("job ", name, " is an array; name an element, as in ", name, "[0]"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", name, " is an array; name an element, as in ", name, "[0]"));
   v1::JobRef ref = request_.job();
   ref.set_id(view->state().id());
   JobEvents::Watcher news(driver_.events(), view->state().id());
   while (!view->state().has_attempt()) {
     if (queue::terminal(view->state().phase()) || !request_.follow())
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", name, " has no output: it has not been placed; it is ",
-                       v1::Phase_Name(view->state().phase())));
+      return absl::FailedPreconditionError(absl::StrCat("job ", name,
+                                                        " has no output: it has not been placed; it is ",
+                                                        v1::Phase_Name(view->state().phase())));
     if (over_()) return absl::OkStatus();
     news.wait(kLook);
     view = lookup.view(ref, true);
@@ -72,8 +73,8 @@ absl::Status LogsCall::find_attempt() {
   for (const v1::AttemptState& past : state.past()) {
     if (past.number() == request_.attempt()) return add_sources(*view, past);
   }
-  return absl::NotFoundError(absl::StrCat("job ", name, " has no attempt ", request_.attempt(), "; its last is ",
-                                          state.attempt().number()));
+  return absl::NotFoundError(absl::StrCat("job ", name, " has no attempt ", request_.attempt(),
+                                          "; its last is ", state.attempt().number()));
 }
 
 absl::Status LogsCall::add_sources(const v1::JobView& view, const v1::AttemptState& attempt) {
@@ -109,8 +110,8 @@ bool LogsCall::job_lives() {
   return lives && *lives;
 }
 
-// Asks the node's agent for the output from the offset on; if there is none here, says so, and with `follow` goes on
-// looking while the attempt lives.
+// Asks the node's agent for the output from the offset on; if there is none here, says so, and with `follow`
+// goes on looking while the attempt lives.
 void LogsCall::open(size_t index) {
   Source& source = sources_[index];
   v1::ServerMessage message;
@@ -138,7 +139,9 @@ void LogsCall::open(size_t index) {
   source.request = 0;
   const bool wait = sent && request_.follow() && job_lives();
   if (!wait || !source.said)
-    note(source, absl::StrCat("node ", source.node, " is not connected to this server", wait ? "; waiting for it" : ""),
+    note(source,
+         absl::StrCat("node ", source.node, " is not connected to this server",
+                      wait ? "; waiting for it" : ""),
          !wait);
   source.said = true;
 }

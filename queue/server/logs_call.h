@@ -1,7 +1,8 @@
-// One Logs call: the output of one attempt's members, read through their agents' streams. Runs on a thread of its own.
+// One Logs call: the output of one attempt's members, read through their agents' streams. Runs on a thread of
+// its own.
 //
-// A client that reads slowly: chunks wait in a bounded queue; what finds no room ends its request, which is made again
-// from that offset once there is some.
+// A client that reads slowly: chunks wait in a bounded queue; what finds no room ends its request, which is
+// made again from that offset once there is some.
 #pragma once
 
 #include <condition_variable>
@@ -24,9 +25,12 @@ namespace muster::server {
 class LogsCall : public std::enable_shared_from_this<LogsCall> {
  public:
   // `send` and `over` as WatchCall's.
-  LogsCall(Driver& driver, OutputRouter& router, v1::LogsRequest request, std::function<bool(v1::LogChunk)> send,
-           std::function<bool()> over)
-      : driver_(driver), router_(router), request_(std::move(request)), send_(std::move(send)),
+  LogsCall(Driver& driver, OutputRouter& router, v1::LogsRequest request,
+           std::function<bool(v1::LogChunk)> send, std::function<bool()> over)
+      : driver_(driver),
+        router_(router),
+        request_(std::move(request)),
+        send_(std::move(send)),
         over_(std::move(over)) {}
 
   absl::Status run();

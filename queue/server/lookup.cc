@@ -41,7 +41,9 @@ absl::Status no_job(uint64_t id, uint32_t element) {
 
 }  // namespace
 
-absl::Status stopping_error() { return absl::UnavailableError("the server is starting or stopping; ask again"); }
+absl::Status stopping_error() {
+  return absl::UnavailableError("the server is starting or stopping; ask again");
+}
 
 int64_t unix_ms() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -55,8 +57,7 @@ absl::StatusOr<std::shared_ptr<storage::StateStore>> Lookup::store() {
 
 absl::StatusOr<uint64_t> Lookup::resolve(const v1::JobRef& ref) {
   if (ref.id() != 0) return ref.id();
-  if (ref.name().empty())
-    return queue::field_error({nullptr, "job"}, "empty", "must be a job's id or name");
+  if (ref.name().empty()) return queue::field_error({nullptr, "job"}, "empty", "must be a job's id or name");
   return newest_named(ref.name());
 }
 
@@ -69,10 +70,11 @@ absl::StatusOr<uint64_t> Lookup::newest_named(const std::string& name) {
   std::string from;
   while (true) {
     std::optional<std::string> user;
-    absl::Status scanned = (*store)->scan(Table::kNames, from, false, [&](std::string_view key, std::string_view) {
-      user = std::string(key.substr(0, key.find('\0')));
-      return false;
-    });
+    absl::Status scanned =
+        (*store)->scan(Table::kNames, from, false, [&](std::string_view key, std::string_view) {
+          user = std::string(key.substr(0, key.find('\0')));
+          return false;
+        });
     if (!scanned.ok()) return scanned;
     if (!user) break;
     auto found = (*store)->get(Table::kNames, queue::owned(*user, name));
@@ -93,7 +95,8 @@ absl::StatusOr<v1::JobView> Lookup::ended_view(uint64_t id, uint32_t element) {
   v1::JobView view;
   if (!bytes->has_value()) return no_job(id, element);
   if (!view.mutable_state()->ParseFromString(**bytes))
-    return absl::DataLossError(absl::StrCat("job ", job_name(id, element), " can't be read from the state store"));
+    return absl::DataLossError(
+        absl::StrCat("job ", job_name(id, element), " can't be read from the state store"));
   return view;
 }
 
@@ -133,10 +136,12 @@ absl::StatusOr<v1::JobView> Lookup::view(const v1::JobRef& ref, bool spec) {
 
 absl::StatusOr<v1::JobSpec> Lookup::spec(uint64_t job) {
   std::shared_ptr<const queue::SpecInfo> info;
-  const bool asked = driver_.call([&](Turn& turn) {
-    if (const Job* live = find_job(turn.state(), {job, 0})) info = live->info;
-    return true;
-  }).has_value();
+  const bool asked = driver_
+                         .call([&](Turn& turn) {
+                           if (const Job* live = find_job(turn.state(), {job, 0})) info = live->info;
+                           return true;
+                         })
+                         .has_value();
   if (!asked) return stopping_error();
   if (info) return info->parse();
   auto store = this->store();

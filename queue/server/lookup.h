@@ -1,5 +1,5 @@
-// Finds jobs, live or ended, by id or name, for the reading calls. Waits for the engine's thread and reads the store:
-// only on the work pool's and the streams' threads.
+// Finds jobs, live or ended, by id or name, for the reading calls. Waits for the engine's thread and reads
+// the store: only on the work pool's and the streams' threads.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class Lookup {
  public:
   explicit Lookup(Driver& driver) : driver_(driver) {}
 
-  // The job's id; a name means the newest job that bears it. NOT_FOUND, INVALID_ARGUMENT (neither id nor name).
+  // The job's id; a name means the newest job that bears it. NOT_FOUND, INVALID_ARGUMENT (neither id nor
+  // name).
   absl::StatusOr<uint64_t> resolve(const v1::JobRef& ref);
   absl::StatusOr<v1::JobView> view(const v1::JobRef& ref, bool spec);
   absl::StatusOr<v1::ExplainReply> explain(const v1::JobRef& ref);

@@ -40,8 +40,8 @@ std::string first_key(const v1::ListJobsRequest& request) {
 }
 
 // Adds up to `most` jobs of one table.
-absl::Status collect(const storage::StateStore& store, Table table, const v1::ListJobsRequest& request, size_t most,
-                     Jobs* out) {
+absl::Status collect(const storage::StateStore& store, Table table, const v1::ListJobsRequest& request,
+                     size_t most, Jobs* out) {
   size_t found = 0;
   absl::Status bad;
   const auto visit = [&](std::string_view key, std::string_view value) {
@@ -85,10 +85,13 @@ absl::StatusOr<v1::ListJobsReply> Lookup::list(const v1::ListJobsRequest& reques
     }
     *reply.add_jobs()->mutable_state() = std::move(job);
   }
-  const bool completed = driver_.call([&](Turn& turn) {
-    for (v1::JobView& view : *reply.mutable_jobs()) complete_view(turn.state(), turn.wall_ms, &view);
-    return true;
-  }).has_value();
+  const bool completed = driver_
+                             .call([&](Turn& turn) {
+                               for (v1::JobView& view : *reply.mutable_jobs())
+                                 complete_view(turn.state(), turn.wall_ms, &view);
+                               return true;
+                             })
+                             .has_value();
   if (!completed) return stopping_error();
   return reply;
 }

@@ -36,7 +36,8 @@ grpc::ServerWriteReactor<Message>* start_stream(StreamThreads& threads, Run run)
   if (!started)
     writer->end(to_grpc(threads.closed() ? stopping_error()
                                          : absl::ResourceExhaustedError(absl::StrCat(
-                                               threads.most(), " watches and output streams are open, as many as this "
+                                               threads.most(),
+                                               " watches and output streams are open, as many as this "
                                                "server serves; retry after 1000 ms"))));
   return writer.get();
 }
@@ -58,7 +59,8 @@ MusterService::Unary* MusterService::on_pool(Context* context, absl::AnyInvocabl
   return reactor;
 }
 
-MusterService::Unary* MusterService::GetJob(Context* context, const v1::GetJobRequest* request, v1::JobView* reply) {
+MusterService::Unary* MusterService::GetJob(Context* context, const v1::GetJobRequest* request,
+                                            v1::JobView* reply) {
   return on_pool(context, [this, request, reply] {
     return put(Lookup(driver_).view(request->job(), request->spec()), reply);
   });
@@ -71,7 +73,8 @@ MusterService::Unary* MusterService::ListJobs(Context* context, const v1::ListJo
 
 MusterService::Unary* MusterService::Explain(Context* context, const v1::ExplainRequest* request,
                                              v1::ExplainReply* reply) {
-  return on_pool(context, [this, request, reply] { return put(Lookup(driver_).explain(request->job()), reply); });
+  return on_pool(context,
+                 [this, request, reply] { return put(Lookup(driver_).explain(request->job()), reply); });
 }
 
 MusterService::Unary* MusterService::ListNodes(Context* context, const v1::ListNodesRequest* request,
@@ -80,7 +83,8 @@ MusterService::Unary* MusterService::ListNodes(Context* context, const v1::ListN
     const auto asked = driver_.call([&](Turn& turn) {
       reply->set_position(turn.state().meta.position());
       for (const auto& [name, node] : turn.state().nodes) {
-        if (request->name().empty() || request->name() == name) *reply->add_nodes() = node_view(turn.engine, node);
+        if (request->name().empty() || request->name() == name)
+          *reply->add_nodes() = node_view(turn.engine, node);
       }
       return true;
     });

@@ -1,6 +1,6 @@
-// Service Muster: what people and programs ask. gRPC's threads only check requests and hand them on: writes go to the
-// driver and are answered when they were folded; reads run on the work pool; watches and output have threads of their
-// own.
+// Service Muster: what people and programs ask. gRPC's threads only check requests and hand them on: writes
+// go to the driver and are answered when they were folded; reads run on the work pool; watches and output
+// have threads of their own.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -35,7 +35,8 @@ class MusterService final : public v1::Muster::CallbackService {
   Unary* ListJobs(Context* context, const v1::ListJobsRequest* request, v1::ListJobsReply* reply) override;
   Unary* Explain(Context* context, const v1::ExplainRequest* request, v1::ExplainReply* reply) override;
   Unary* ListNodes(Context* context, const v1::ListNodesRequest* request, v1::ListNodesReply* reply) override;
-  Unary* ListQueues(Context* context, const v1::ListQueuesRequest* request, v1::ListQueuesReply* reply) override;
+  Unary* ListQueues(Context* context, const v1::ListQueuesRequest* request,
+                    v1::ListQueuesReply* reply) override;
   Unary* GetStatus(Context* context, const v1::GetStatusRequest* request, v1::ServerStatus* reply) override;
   Stream<v1::Event>* Watch(Context* context, const v1::WatchRequest* request) override;
   Stream<v1::LogChunk>* Logs(Context* context, const v1::LogsRequest* request) override;

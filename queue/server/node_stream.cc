@@ -24,13 +24,16 @@ absl::Status validate_hello(const v1::Hello& hello) {
   if (absl::Status bad = queue::validate_node_name(hello.node(), {&at, "node"}); !bad.ok()) return bad;
   const queue::FieldPath description{&at, "description"};
   const v1::NodeDescription& node = hello.description();
-  if (hello.incarnation() == 0) return queue::field_error({&at, "incarnation"}, "0", "must be a random number");
+  if (hello.incarnation() == 0)
+    return queue::field_error({&at, "incarnation"}, "0", "must be a random number");
   if (node.cpu_milli() < 0 || node.memory_bytes() < 0)
     return queue::field_error(description, "a negative amount", "must be 0 or more");
   if (node.devices_size() > 1024)
-    return queue::field_error({&description, "devices"}, absl::StrCat(node.devices_size()), "must be at most 1024");
+    return queue::field_error({&description, "devices"}, absl::StrCat(node.devices_size()),
+                              "must be at most 1024");
   if (node.labels_size() > 256)
-    return queue::field_error({&description, "labels"}, absl::StrCat(node.labels_size()), "must be at most 256");
+    return queue::field_error({&description, "labels"}, absl::StrCat(node.labels_size()),
+                              "must be at most 256");
   if (const size_t bytes = node.ByteSizeLong(); bytes > 256 * 1024)
     return queue::field_error(description, absl::StrCat(bytes, " bytes"), "must be at most 262144");
   return absl::OkStatus();
@@ -93,7 +96,8 @@ void NodeStream::handle(v1::AgentMessage message) {
   }
   const bool taken = service_.driver_.agent_message(stream_, std::move(message),
                                                     [self = shared_from_this()] { self->message_taken(); });
-  if (!taken) end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is starting or stopping; try again"));
+  if (!taken)
+    end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is starting or stopping; try again"));
 }
 
 void NodeStream::message_taken() {
@@ -152,7 +156,9 @@ void NodeStream::check_silence(steady_clock::time_point now) {
   context_->TryCancel();  // a write that never ends would hold it
 }
 
-void NodeStream::OnCancel() { end(grpc::Status::CANCELLED); }
+void NodeStream::OnCancel() {
+  end(grpc::Status::CANCELLED);
+}
 
 void NodeStream::OnDone() {
   service_.driver_.close_stream(stream_);

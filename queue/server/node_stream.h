@@ -1,5 +1,5 @@
-// One agent's connection. Its callbacks come from gRPC's threads, its orders from the engine's; all state is under one
-// mutex. It lives until gRPC is done with it and the driver has let go of it.
+// One agent's connection. Its callbacks come from gRPC's threads, its orders from the engine's; all state is
+// under one mutex. It lives until gRPC is done with it and the driver has let go of it.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -21,7 +21,8 @@ class NodeStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Se
                          public OrderSink,
                          public std::enable_shared_from_this<NodeStream> {
  public:
-  NodeStream(NodesService& service, grpc::CallbackServerContext* context) : service_(service), context_(context) {}
+  NodeStream(NodesService& service, grpc::CallbackServerContext* context)
+      : service_(service), context_(context) {}
   void start();  // once, after a shared_ptr holds it
 
   void send(v1::ServerMessage message, bool close) override;

@@ -9,7 +9,9 @@ namespace muster::server {
 NodesService::NodesService(Driver& driver, OutputRouter& router)
     : driver_(driver), router_(router), watcher_([this] { watch_heartbeats(); }) {}
 
-NodesService::~NodesService() { stop(); }
+NodesService::~NodesService() {
+  stop();
+}
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodesService::Session(
     grpc::CallbackServerContext* context) {
@@ -49,7 +51,8 @@ void NodesService::stop() {
     streams.assign(streams_.begin(), streams_.end());
   }
   watcher_.join();
-  for (const auto& stream : streams) stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping"));
+  for (const auto& stream : streams)
+    stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping"));
 }
 
 }  // namespace muster::server

@@ -1,5 +1,5 @@
-// Agents' streams: service Nodes. Each has one write in flight and a bounded queue; one that is silent for too long is
-// ended, and the engine told that its agent has gone.
+// Agents' streams: service Nodes. Each has one write in flight and a bounded queue; one that is silent for
+// too long is ended, and the engine told that its agent has gone.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -25,7 +25,8 @@ class NodesService final : public v1::Nodes::CallbackService {
   // Ends all streams; new ones are refused.
   void stop();
 
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Session(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Session(
+      grpc::CallbackServerContext* context) override;
 
  private:
   friend class NodeStream;

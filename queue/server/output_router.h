@@ -14,8 +14,8 @@ namespace muster::server {
 
 class OutputRouter {
  public:
-  // Takes a chunk; false when there is no room for it: the request is over then, and is made again from there. Called on
-  // the agent's stream's thread: must not block, and must not call the router.
+  // Takes a chunk; false when there is no room for it: the request is over then, and is made again from
+  // there. Called on the agent's stream's thread: must not block, and must not call the router.
   using Taker = std::function<bool(v1::OutputChunk)>;
 
   // A request to the agent on this stream; its number goes into ReadOutput.

@@ -1,5 +1,5 @@
-// The server's side of a stream of messages: one write in flight, the rest in a bounded queue. Whoever pushes waits for
-// room, so that a slow reader slows its source and nothing grows. Any thread.
+// The server's side of a stream of messages: one write in flight, the rest in a bounded queue. Whoever pushes
+// waits for room, so that a slow reader slows its source and nothing grows. Any thread.
 //
 // Lives until gRPC is done with it: keep_alive() first; then whoever holds a shared_ptr may go on to call it.
 #pragma once

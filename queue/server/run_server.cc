@@ -37,7 +37,8 @@ absl::Status lock_directory(const std::string& directory) {
   const std::string path = directory + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return absl::UnavailableError(absl::StrCat(path, ": can't be created"));
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();  // kept open: locked as long as the process lives
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return absl::OkStatus();  // kept open: locked as long as the process lives
   close(fd);
   return absl::FailedPreconditionError(
       absl::StrCat("--dir ", directory, ": another server uses it; give each server a directory of its own"));
@@ -88,7 +89,8 @@ absl::StatusOr<DriverOptions> driver_options(const ServerOptions& options, const
 }
 
 absl::Status check(const ServerOptions& options) {
-  if (options.directory.empty()) return absl::InvalidArgumentError("--dir: a directory for the server's state is needed");
+  if (options.directory.empty())
+    return absl::InvalidArgumentError("--dir: a directory for the server's state is needed");
   if (!options.shared.empty())
     return absl::InvalidArgumentError("--shared: blobs and snapshots are not served yet; leave it out");
   if (options.lease_ms < 100 || options.lease_ms > 600'000)
@@ -104,15 +106,16 @@ int fail(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<storage::StateStore>> open_state_directory(const std::string& directory, bool anew,
-                                                                          std::string* said) {
+absl::StatusOr<std::shared_ptr<storage::StateStore>> open_state_directory(const std::string& directory,
+                                                                          bool anew, std::string* said) {
   if (anew && fs::exists(directory)) {
     int number = 1;
     while (fs::exists(absl::StrCat(directory, ".damaged-", number))) ++number;
     const std::string aside = absl::StrCat(directory, ".damaged-", number);
     std::error_code error;
     fs::rename(directory, aside, error);
-    if (error) return absl::UnavailableError(absl::StrCat(directory, ": can't be set aside: ", error.message()));
+    if (error)
+      return absl::UnavailableError(absl::StrCat(directory, ": can't be set aside: ", error.message()));
     *said = aside;
   }
   std::string set_aside;

@@ -53,7 +53,7 @@ queue::EngineOptions engine_options(const std::string& cell, const std::string& 
   queue::EngineOptions out;
   out.cell = cell;
   out.server = server;
-  out.version = kVersion;
+  out.version = MUSTER_VERSION;
   out.session = random_number();
   out.nonce_seed = random_number();
   out.lease_ms = lease_ms;
@@ -62,14 +62,21 @@ queue::EngineOptions engine_options(const std::string& cell, const std::string& 
 }
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Server::~Server() { stop(); }
-const std::string& Server::address() const { return parts_->address; }
-Driver& Server::driver() { return *parts_->driver; }
+Server::~Server() {
+  stop();
+}
+const std::string& Server::address() const {
+  return parts_->address;
+}
+Driver& Server::driver() {
+  return *parts_->driver;
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::start(DriverOptions options, const std::string& listen) {
   const size_t colon = listen.rfind(':');
   if (colon == std::string::npos)
-    return absl::InvalidArgumentError(absl::StrCat("--listen ", listen, ": must be HOST:PORT, as in 127.0.0.1:7070"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", listen, ": must be HOST:PORT, as in 127.0.0.1:7070"));
   auto parts = std::make_unique<Parts>();
   options.on_serving = [parts = parts.get()](bool serving) {
     std::lock_guard lock(parts->mutex);
@@ -92,7 +99,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(DriverOptions options, con
   set_keepalive(&builder);
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr || port == 0)
-    return absl::UnavailableError(absl::StrCat("--listen ", listen, ": the address can't be bound; is another server "
+    return absl::UnavailableError(absl::StrCat("--listen ", listen,
+                                               ": the address can't be bound; is another server "
                                                "running there?"));
   {
     std::lock_guard lock(parts->mutex);
@@ -109,7 +117,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(DriverOptions options, con
 void Server::stop() {
   Parts& parts = *parts_;
   if (std::exchange(parts.stopped, true)) return;
-  // What lasts is told to end, what waits for an answer gets one; then no call is left that gRPC would wait for.
+  // What lasts is told to end, what waits for an answer gets one; then no call is left that gRPC would wait
+  // for.
   parts.service->stop();
   parts.nodes->stop();
   parts.driver->stop();

@@ -18,15 +18,16 @@ absl::Status damaged(std::string_view what) {
 template <typename Message, typename Take>
 absl::Status load_table(const StateStore& store, Table table, Take take) {
   absl::Status bad;
-  const absl::Status scanned = store.scan(table, "", false, [&](std::string_view key, std::string_view value) {
-    Message message;
-    if (!message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-      bad = damaged(absl::StrCat("an entity of table ", static_cast<int>(table), " can't be read"));
-      return false;
-    }
-    bad = take(std::move(message));
-    return bad.ok();
-  });
+  const absl::Status scanned =
+      store.scan(table, "", false, [&](std::string_view key, std::string_view value) {
+        Message message;
+        if (!message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+          bad = damaged(absl::StrCat("an entity of table ", static_cast<int>(table), " can't be read"));
+          return false;
+        }
+        bad = take(std::move(message));
+        return bad.ok();
+      });
   return scanned.ok() ? bad : scanned;
 }
 

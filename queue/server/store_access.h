@@ -1,4 +1,5 @@
-// Between the engine's entities and the state store: loading a State, reading history, writing what a flush gave.
+// Between the engine's entities and the state store: loading a State, reading history, writing what a flush
+// gave.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@
 
 namespace muster::server {
 
-// The state at the store's position; a fresh one when the store is empty. kDataLoss: what is stored contradicts itself.
+// The state at the store's position; a fresh one when the store is empty. kDataLoss: what is stored
+// contradicts itself.
 absl::StatusOr<queue::State> load_state(const storage::StateStore& store);
 
 absl::Status write_state(storage::StateStore& store, std::vector<queue::Write> writes);
@@ -31,6 +33,8 @@ class StoreHistory : public queue::HistoryReader {
   absl::Status status_;
 };
 
-inline storage::Table table_of(queue::Entity entity) { return static_cast<storage::Table>(entity); }
+inline storage::Table table_of(queue::Entity entity) {
+  return static_cast<storage::Table>(entity);
+}
 
 }  // namespace muster::server

@@ -18,12 +18,18 @@ struct Reason {
 
 Reason reason_of(scheduler::ReasonCode code) {
   switch (code) {
-    case scheduler::ReasonCode::kNotTried: return {"a planning round is due"};
-    case scheduler::ReasonCode::kNoCapacity: return {"waits for nodes to become free"};
-    case scheduler::ReasonCode::kQueueLimit: return {"its queue's limit or quota is reached"};
-    case scheduler::ReasonCode::kNeverFits: return {"no nodes of this cell could hold it, even empty", true};
-    case scheduler::ReasonCode::kNeverQueue: return {"it alone is more than its queue may have", true};
-    case scheduler::ReasonCode::kBackOff: return {"waits a while after its last attempt"};
+    case scheduler::ReasonCode::kNotTried:
+      return {"a planning round is due"};
+    case scheduler::ReasonCode::kNoCapacity:
+      return {"waits for nodes to become free"};
+    case scheduler::ReasonCode::kQueueLimit:
+      return {"its queue's limit or quota is reached"};
+    case scheduler::ReasonCode::kNeverFits:
+      return {"no nodes of this cell could hold it, even empty", true};
+    case scheduler::ReasonCode::kNeverQueue:
+      return {"it alone is more than its queue may have", true};
+    case scheduler::ReasonCode::kBackOff:
+      return {"waits a while after its last attempt"};
   }
   return {};
 }
@@ -31,7 +37,8 @@ Reason reason_of(scheduler::ReasonCode code) {
 std::string waits_for(const v1::JobState& job) {
   std::string out = "waits for job ";
   for (int i = 0; i < job.waits_size() && i < 5; ++i)
-    absl::StrAppend(&out, i > 0 ? ", " : "", job.waits(i).job(), job.waits(i).any() ? " to end" : " to succeed");
+    absl::StrAppend(&out, i > 0 ? ", " : "", job.waits(i).job(),
+                    job.waits(i).any() ? " to end" : " to succeed");
   if (job.waits_size() > 5) absl::StrAppend(&out, " and ", job.waits_size() - 5, " more");
   return out;
 }
@@ -40,12 +47,14 @@ bool unreachable(const State& state, const v1::JobState& job) {
   if (!queue::holds_places(job.phase())) return false;
   for (const v1::MemberState& member : job.attempt().members()) {
     const auto node = state.nodes.find(member.node());
-    if (node != state.nodes.end() && node->second.state.unreachable() && member.phase() < v1::MEMBER_EXITED) return true;
+    if (node != state.nodes.end() && node->second.state.unreachable() && member.phase() < v1::MEMBER_EXITED)
+      return true;
   }
   return false;
 }
 
-void add_blocker(v1::ExplainReply* out, const char* code, std::string text, std::string remedy, int64_t count) {
+void add_blocker(v1::ExplainReply* out, const char* code, std::string text, std::string remedy,
+                 int64_t count) {
   v1::Blocker& blocker = *out->add_blockers();
   blocker.set_code(code);
   blocker.set_text(std::move(text));
@@ -73,7 +82,8 @@ void explain_waiting(const Job& job, v1::ExplainReply* out) {
 v1::ExplainReply explain_job(const queue::Engine& engine, const Job& job) {
   v1::ExplainReply out;
   *out.mutable_job()->mutable_state() = job.state;
-  const bool waits = job.is_array() ? queue::waiting_elements(job.state.array()) > 0 : job.state.phase() == v1::PENDING;
+  const bool waits =
+      job.is_array() ? queue::waiting_elements(job.state.array()) > 0 : job.state.phase() == v1::PENDING;
   if (!waits) {
     out.set_summary(absl::StrCat("it is ", v1::Phase_Name(job.state.phase())));
     return out;

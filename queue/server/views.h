@@ -8,10 +8,12 @@
 
 namespace muster::server {
 
-// What stands in the way of a job that waits; empty blockers when nothing does. Counts nodes: for one job at a time.
+// What stands in the way of a job that waits; empty blockers when nothing does. Counts nodes: for one job at
+// a time.
 v1::ExplainReply explain_job(const queue::Engine& engine, const queue::Job& job);
 
-// Adds what the state says of this moment: position, times, unreachable, why it waits (cheaply, from the last round).
+// Adds what the state says of this moment: position, times, unreachable, why it waits (cheaply, from the last
+// round).
 void complete_view(const queue::State& state, int64_t wall_ms, v1::JobView* view);
 
 v1::NodeView node_view(const queue::Engine& engine, const queue::NodeEntry& node);

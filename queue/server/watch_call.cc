@@ -19,7 +19,8 @@ constexpr int64_t kSkipMax = 2'048;  // records read over rather than opening a 
 
 absl::Status WatchCall::run() {
   if (request_.from() < 0)
-    return queue::field_error({nullptr, "from"}, absl::StrCat(request_.from()), "must be a position, 0 or more");
+    return queue::field_error({nullptr, "from"}, absl::StrCat(request_.from()),
+                              "must be a position, 0 or more");
   const bool one = request_.job().id() != 0 || !request_.job().name().empty();
   return one ? watch_job() : watch_all();
 }
@@ -73,7 +74,8 @@ absl::Status WatchCall::watch_job() {
     auto all = send_events(job, &next);
     if (!all.ok()) return all.status();
     if (!*all) continue;
-    if (!*lives || !request_.follow() || (request_.until() > 0 && next > request_.until())) return absl::OkStatus();
+    if (!*lives || !request_.follow() || (request_.until() > 0 && next > request_.until()))
+      return absl::OkStatus();
     while (!over_() && !news.wait(std::chrono::milliseconds(kReadMs))) {
     }
   }
@@ -84,12 +86,12 @@ absl::StatusOr<bool> WatchCall::send_events(uint64_t job, int64_t* next) {
   const auto store = driver_.store();
   if (!store) return absl::UnavailableError("the state is being folded anew; ask again");
   std::vector<int64_t> positions;
-  const absl::Status scanned = store->scan(
-      storage::Table::kEvents, queue::event_key(job, *next), false, [&](std::string_view key, std::string_view) {
-        if (queue::gang_of_store_key(key).job != job) return false;
-        positions.push_back(queue::position_of_event_key(key));
-        return positions.size() < kEventsAtOnce;
-      });
+  const absl::Status scanned = store->scan(storage::Table::kEvents, queue::event_key(job, *next), false,
+                                           [&](std::string_view key, std::string_view) {
+                                             if (queue::gang_of_store_key(key).job != job) return false;
+                                             positions.push_back(queue::position_of_event_key(key));
+                                             return positions.size() < kEventsAtOnce;
+                                           });
   if (!scanned.ok()) return scanned;
   for (int64_t position : positions) {
     if (request_.until() > 0 && position > request_.until()) {

@@ -14,8 +14,8 @@ namespace muster::server {
 
 class WatchCall {
  public:
-  // `send` gives an event to the client and waits for room (false: it has gone); `over` says whether it has, or the
-  // server is ending.
+  // `send` gives an event to the client and waits for room (false: it has gone); `over` says whether it has,
+  // or the server is ending.
   WatchCall(Driver& driver, v1::WatchRequest request, std::function<bool(v1::Event)> send,
             std::function<bool()> over)
       : driver_(driver), request_(std::move(request)), send_(std::move(send)), over_(std::move(over)) {}

@@ -1,4 +1,5 @@
-// A few threads for what may read the store or wait for the engine's thread, so that gRPC's own threads never block.
+// A few threads for what may read the store or wait for the engine's thread, so that gRPC's own threads never
+// block.
 #pragma once
 
 #include <condition_variable>

@@ -18,7 +18,8 @@ using Outcomes = std::vector<queue::Outcome>;
 std::string caller_of(const grpc::CallbackServerContext* context) {
   const auto& metadata = context->client_metadata();
   const auto user = metadata.find("muster-user");
-  if (user == metadata.end() || user->second.empty() || user->second.size() > 128) return std::string(queue::kAnonymous);
+  if (user == metadata.end() || user->second.empty() || user->second.size() > 128)
+    return std::string(queue::kAnonymous);
   return std::string(user->second.data(), user->second.size());
 }
 
@@ -28,8 +29,8 @@ void set_actor(v1::Record* record, const std::string& principal) {
 }
 
 // Makes the records; the first malformed field refuses the whole request.
-absl::Status make_records(v1::SubmitRequest* request, const std::string& caller, std::vector<v1::Record>* records,
-                          size_t* bytes) {
+absl::Status make_records(v1::SubmitRequest* request, const std::string& caller,
+                          std::vector<v1::Record>* records, size_t* bytes) {
   if (request->jobs().empty() || request->jobs_size() > queue::kSubmitJobsMax)
     return queue::field_error({nullptr, "jobs"}, absl::StrCat(request->jobs_size()),
                               absl::StrCat("must be 1 to ", queue::kSubmitJobsMax));
@@ -39,7 +40,8 @@ absl::Status make_records(v1::SubmitRequest* request, const std::string& caller,
     const queue::FieldPath at{nullptr, "jobs", i};
     if (absl::Status bad = queue::validate_key(item.key(), {&at, "key"}); !bad.ok()) return bad;
     if (item.spec().user().empty()) item.mutable_spec()->set_user(caller);
-    if (absl::Status bad = queue::validate_and_fill(item.mutable_spec(), {&at, "spec"}); !bad.ok()) return bad;
+    if (absl::Status bad = queue::validate_and_fill(item.mutable_spec(), {&at, "spec"}); !bad.ok())
+      return bad;
     v1::Record& record = (*records)[static_cast<size_t>(i)];
     set_actor(&record, item.spec().user());
     *bytes += static_cast<size_t>(item.spec().GetCachedSize());
@@ -71,13 +73,15 @@ absl::Status retry_body(Driver& driver, const v1::ChangeRequest& request, uint64
   if (request.job().element() != 0)
     return queue::field_error({nullptr, "job"}, queue::quoted(job_name(id, request.job().element())),
                               "retry takes a whole job");
-  if (absl::Status bad = queue::validate_key(request.retry().key(), {nullptr, "retry.key"}); !bad.ok()) return bad;
+  if (absl::Status bad = queue::validate_key(request.retry().key(), {nullptr, "retry.key"}); !bad.ok())
+    return bad;
   v1::JobRef ref;
   ref.set_id(id);
   auto view = lookup.view(ref, true);
   if (!view.ok()) return view.status();
   if (!queue::terminal(view->state().phase()))
-    return absl::FailedPreconditionError(absl::StrCat("job ", id, " is ", v1::Phase_Name(view->state().phase()),
+    return absl::FailedPreconditionError(absl::StrCat("job ", id, " is ",
+                                                      v1::Phase_Name(view->state().phase()),
                                                       "; only a job that has ended can be retried"));
   body->mutable_submitted()->set_key(request.retry().key());
   body->mutable_submitted()->set_retry_of(id);
@@ -94,16 +98,26 @@ void set_job(Body* body, uint64_t id, uint32_t element) {
 absl::Status change_body(Driver& driver, const v1::ChangeRequest& request, uint64_t id, v1::Record* body) {
   const uint32_t element = request.job().element();
   switch (request.change_case()) {
-    case v1::ChangeRequest::kCancel: set_job(body->mutable_cancel_requested(), id, element); break;
-    case v1::ChangeRequest::kHold: set_job(body->mutable_hold_requested(), id, element); break;
-    case v1::ChangeRequest::kRelease: set_job(body->mutable_release_requested(), id, element); break;
-    case v1::ChangeRequest::kRequeue: set_job(body->mutable_requeue_requested(), id, element); break;
+    case v1::ChangeRequest::kCancel:
+      set_job(body->mutable_cancel_requested(), id, element);
+      break;
+    case v1::ChangeRequest::kHold:
+      set_job(body->mutable_hold_requested(), id, element);
+      break;
+    case v1::ChangeRequest::kRelease:
+      set_job(body->mutable_release_requested(), id, element);
+      break;
+    case v1::ChangeRequest::kRequeue:
+      set_job(body->mutable_requeue_requested(), id, element);
+      break;
     case v1::ChangeRequest::kUpdate:
       if (element != 0)
-        return queue::field_error({nullptr, "job"}, queue::quoted(job_name(id, element)), "update takes a whole job");
+        return queue::field_error({nullptr, "job"}, queue::quoted(job_name(id, element)),
+                                  "update takes a whole job");
       body->mutable_updated()->set_job(id);
       return queue::parse_update(request.update(), body->mutable_updated());
-    case v1::ChangeRequest::kRetry: return retry_body(driver, request, id, body);
+    case v1::ChangeRequest::kRetry:
+      return retry_body(driver, request, id, body);
     case v1::ChangeRequest::CHANGE_NOT_SET:
       return queue::field_error({nullptr, "change"}, "nothing",
                                 "must be cancel, hold, release, requeue, update or retry");
@@ -115,12 +129,15 @@ absl::Status operate_body(const v1::OperateRequest& request, v1::Record* body) {
   switch (request.what_case()) {
     case v1::OperateRequest::kNode: {
       const queue::FieldPath at{nullptr, "node"};
-      if (absl::Status bad = queue::validate_node_name(request.node().node(), {&at, "node"}); !bad.ok()) return bad;
-      if (request.node().action() == v1::NodeSet::NONE || !v1::NodeSet::Action_IsValid(request.node().action()))
+      if (absl::Status bad = queue::validate_node_name(request.node().node(), {&at, "node"}); !bad.ok())
+        return bad;
+      if (request.node().action() == v1::NodeSet::NONE ||
+          !v1::NodeSet::Action_IsValid(request.node().action()))
         return queue::field_error({&at, "action"}, absl::StrCat(request.node().action()),
                                   "must be drain, undrain or quarantine");
       if (request.node().reason().size() > 1024)
-        return queue::field_error({&at, "reason"}, queue::quoted(request.node().reason()), "must be at most 1024 bytes");
+        return queue::field_error({&at, "reason"}, queue::quoted(request.node().reason()),
+                                  "must be at most 1024 bytes");
       *body->mutable_node_set() = request.node();
       return absl::OkStatus();
     }
@@ -137,7 +154,8 @@ absl::Status operate_body(const v1::OperateRequest& request, v1::Record* body) {
         return queue::field_error({nullptr, "policy"}, queue::quoted(request.policy().key()),
                                   "must be a key of at most 128 bytes and a value of at most 1024");
       return absl::OkStatus();
-    case v1::OperateRequest::WHAT_NOT_SET: break;
+    case v1::OperateRequest::WHAT_NOT_SET:
+      break;
   }
   return queue::field_error({nullptr, "what"}, "nothing", "must be node, queue, queue_removed or policy");
 }
@@ -181,7 +199,8 @@ Unary* MusterService::Change(Context* context, const v1::ChangeRequest* request,
   const bool queued = pool_.run([reactor, start] {
     if (absl::Status status = start(); !status.ok()) reactor->Finish(to_grpc(status));
   });
-  if (!queued) reactor->Finish(to_grpc(absl::ResourceExhaustedError("too many calls wait; retry after 500 ms")));
+  if (!queued)
+    reactor->Finish(to_grpc(absl::ResourceExhaustedError("too many calls wait; retry after 500 ms")));
   return reactor;
 }
 
