@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -212,6 +213,42 @@ TEST_F(EmbeddedLog, SecondWriterIsRefusedAndTold) {
                          "). Stop it, or use another directory"));
   log.reset();
   EXPECT_TRUE(open().ok());
+}
+
+// A child process appends, and tells through a pipe what was acknowledged, until it is killed.
+void append_until_killed(const std::string& path, int pipe) {
+  std::string notice;
+  auto log = open_embedded_log(path, LogMode::kWrite, &notice);
+  if (!log.ok()) _exit(1);
+  for (int i = 0; append_and_wait(**log, {entry(absl::StrCat(i)), entry(absl::StrCat(i))}).ok(); ++i) {
+    if (write(pipe, "x", 1) != 1) break;
+  }
+  _exit(1);
+}
+
+TEST_F(EmbeddedLog, WhatAKilledWriterAcknowledgedIsThere) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) append_until_killed(path_, ends[1]);
+  close(ends[1]);
+  char byte;
+  int acknowledged = 0;
+  while (acknowledged < 20 && read(ends[0], &byte, 1) == 1) ++acknowledged;
+  ASSERT_EQ(acknowledged, 20);
+  EXPECT_THAT(std::string(open().status().message()), HasSubstr(absl::StrCat("(pid ", child, ")")));
+  std::unique_ptr<Log> beside = must_open(LogMode::kReadOnly);
+  EXPECT_EQ(read_log(*beside, 0, 40).size(), 40u);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  while (read(ends[0], &byte, 1) == 1) ++acknowledged;
+  close(ends[0]);
+  std::unique_ptr<Log> log = must_open();
+  ASSERT_NE(log, nullptr);
+  EXPECT_GE(*log->end(), acknowledged * 2);
+  const std::vector<LogRecord> records = read_log(*log, 0, static_cast<size_t>(*log->end()));
+  for (size_t i = 0; i < records.size(); ++i) EXPECT_EQ(records[i].value, absl::StrCat(i / 2));
 }
 
 TEST_F(EmbeddedLog, ReadOnlyFollowsALivingWriterAndItsSuccessor) {

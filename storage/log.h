@@ -63,6 +63,7 @@ class Log {
   virtual void append(std::vector<LogEntry> group, Done done) = 0;
 
   // After kUnknown: makes the log accept appends again. What was in flight is in the log or not; read to see.
+  // May wait for I/O; never from a callback.
   virtual absl::Status recover() = 0;
 
   virtual absl::StatusOr<std::unique_ptr<LogReader>> open_reader(int64_t position) = 0;

@@ -14,8 +14,10 @@ namespace {
 
 constexpr char kMagic[8] = {'M', 'U', 'S', 'T', 'E', 'R', 'L', 'G'};
 constexpr uint32_t kVersion = 1;
-constexpr size_t kBufferBytes = size_t{1} << 20;
-static_assert(kFrameBytesMax <= kBufferBytes, "a frame fits the buffer");
+// Small at first, for those who want one record; as large as this for those who read on.
+constexpr size_t kBufferBytesMin = size_t{64} << 10;
+constexpr size_t kBufferBytesMax = size_t{1} << 20;
+static_assert(kFrameBytesMax <= kBufferBytesMax, "a frame fits the buffer");
 
 }  // namespace
 
@@ -60,7 +62,7 @@ absl::Status damage_error(const std::string& path, int64_t offset, int64_t expec
 }
 
 SegmentCursor::SegmentCursor(std::string path, int64_t first, File file)
-    : path_(std::move(path)), first_(first), file_(std::move(file)), buffer_(kBufferBytes) {
+    : path_(std::move(path)), first_(first), file_(std::move(file)), buffer_(kBufferBytesMin) {
   place_.position = first;
 }
 
@@ -93,24 +95,27 @@ absl::StatusOr<bool> SegmentCursor::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
+  if (was_full_ && buffer_.size() < kBufferBytesMax) buffer_.resize(buffer_.size() * 4);
   absl::StatusOr<size_t> count =
       file_.read_at(place_.offset + static_cast<int64_t>(end_), buffer_.data() + end_, buffer_.size() - end_);
   if (!count.ok())
     return absl::Status(count.status().code(), absl::StrCat(path_, ": ", count.status().message()));
   end_ += *count;
+  was_full_ = end_ == buffer_.size();
   return *count > 0;
 }
 
 absl::StatusOr<SegmentCursor::Next> SegmentCursor::next(Frame* frame) {
   auto decode = [&] { return decode_frame({buffer_.data() + begin_, end_ - begin_}, frame); };
   FrameState state = decode();
-  if (state == FrameState::kShort) {
+  while (state == FrameState::kShort) {
     absl::StatusOr<bool> more = fill();
     if (!more.ok()) return more.status();
-    if (end_ == 0) return Next::kEnd;
+    if (!*more) break;
     state = decode();
   }
   if (state == FrameState::kShort) {
+    if (begin_ == end_) return Next::kEnd;
     why_ = absl::StrCat("the file ends inside the record of position ", place_.position);
     return Next::kBad;
   }

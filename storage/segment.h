@@ -68,6 +68,7 @@ class SegmentCursor {
   FramePlace place_;
   std::string why_;
   std::vector<char> buffer_;
+  bool was_full_ = false;       // the last fill() filled it: a larger one pays
   size_t begin_ = 0, end_ = 0;  // what of buffer_ is still to be decoded; begin_ is at place_.offset
 };
 
