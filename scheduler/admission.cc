@@ -1,6 +1,5 @@
 #include "scheduler/admission.h"
 
-#include <set>
 #include <string>
 
 namespace muster::scheduler {
@@ -20,7 +19,7 @@ Amounts certain_models(const Shape& shape) {
 }  // namespace
 
 std::optional<GangFit> try_gang(const Shape& shape, const Resources& total, View& view, const Queues& queues,
-                                Failure& failure, uint64_t& steps) {
+                                Rosters* rosters, Failure& failure, uint64_t& steps) {
   failure = Failure{};
   failure.block = queues.blocks(shape.queue, total, certain_models(shape), shape.preemptible);
   if (failure.block) {
@@ -29,10 +28,11 @@ std::optional<GangFit> try_gang(const Shape& shape, const Resources& total, View
     failure.needs_queues = true;
     return std::nullopt;
   }
-  std::set<std::string> avoid;
+  PlaceOptions options;
+  options.rosters = rosters;
   while (true) {
     const size_t mark = view.mark();
-    std::optional<GangFit> fit = place_gang(view, shape, avoid, steps);
+    std::optional<GangFit> fit = place_gang(view, shape, options, steps);
     if (!fit) return std::nullopt;
     const auto block = queues.blocks(shape.queue, total, fit->models, shape.preemptible);
     if (!block) return fit;
@@ -42,7 +42,7 @@ std::optional<GangFit> try_gang(const Shape& shape, const Resources& total, View
     failure.needs_queues = true;
     failure.block = block;
     failure.block->never = false;
-    avoid.insert(block->resource.substr(std::string("gpu.").size()));
+    options.avoid.insert(block->resource.substr(std::string("gpu.").size()));
   }
 }
 

@@ -19,9 +19,9 @@ struct Failure {
   std::optional<QueueBlock> block;  // the queue's rule, if one was in the way
 };
 
-// On success the places are taken on the view. A model that a queue has no more of is avoided and the rest
-// tried again.
+// On success the places are taken on the view. `rosters`: of this view and round, or null. A model that a
+// queue has no more of is avoided and the rest tried again.
 std::optional<GangFit> try_gang(const Shape& shape, const Resources& total, View& view, const Queues& queues,
-                                Failure& failure, uint64_t& steps);
+                                Rosters* rosters, Failure& failure, uint64_t& steps);
 
 }  // namespace muster::scheduler

@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace muster::scheduler {
 namespace {
+
+bool worse(const Candidate& a, const Candidate& b) {
+  return a.score > b.score;
+}
 
 // Devices of one model if one has enough (the one with the least left over), else the lowest of those
 // allowed.
@@ -53,27 +59,29 @@ Models::Models(const View& view, const TaskRequest& task, const std::set<std::st
 }
 
 uint32_t room_on(const NodeView& node, const TaskRequest& task, const Models& models, uint32_t wanted) {
+  if (!node.in_service) return 0;
   int64_t room = wanted;
   if (task.per_node > 0) room = std::min<int64_t>(room, task.per_node);
   const Resources& each = task.each;
-  if (each.cpu_milli > 0) room = std::min(room, node.cpu_milli / each.cpu_milli);
-  if (each.memory_bytes > 0) room = std::min(room, node.memory_bytes / each.memory_bytes);
+  if (each.cpu_milli > 0) room = std::min(room, node.free.cpu_milli / each.cpu_milli);
+  if (each.memory_bytes > 0) room = std::min(room, node.free.memory_bytes / each.memory_bytes);
   if (each.gpus > 0) {
     int64_t free = 0;
     for (const DeviceView& device : node.devices) {
       if (device.free && models.allow(device.model)) ++free;
     }
-    room = std::min(room, std::min(free, node.gpus) / each.gpus);
+    room = std::min(room, std::min(free, node.free.gpus) / each.gpus);
   }
-  if (room <= 0 || !labels_admit(task, *node.node)) return 0;
+  if (room <= 0 || !labels_admit(task, node.labels())) return 0;
   return static_cast<uint32_t>(room);
 }
 
-Attempt::Attempt(View& view, const Shape& shape, const std::set<std::string>& avoid, uint64_t& steps)
-    : view_(view), shape_(shape), steps_(steps) {
+// Models to avoid change what a task may use: such a try goes without rosters.
+Attempt::Attempt(View& view, const Shape& shape, const PlaceOptions& options, uint64_t& steps)
+    : view_(view), shape_(shape), steps_(steps), rosters_(options.avoid.empty() ? options.rosters : nullptr) {
   uint32_t first = 0;
   for (const TaskRequest& task : shape.tasks) {
-    models_.emplace_back(view, task, avoid);
+    models_.emplace_back(view, task, options.avoid);
     first_rank_.push_back(first);
     first += task.members;
   }
@@ -109,7 +117,7 @@ bool Attempt::may_hold(const Domain* domain) {
   Resources free;
   nodes(domain != nullptr, [&](NodeId id) {
     const NodeView& node = view_.nodes()[id];
-    free += {node.cpu_milli, node.memory_bytes, node.gpus};
+    free += node.free;
     return !free.covers(together);
   });
   return free.covers(together);
@@ -129,28 +137,34 @@ GangFit Attempt::fit() {
   return out;
 }
 
-Attempt::Score Attempt::score_of(const NodeView& node, const TaskRequest& task, NodeId id) {
+Score Attempt::score_of(size_t task, NodeId id) const {
+  const NodeView& node = view_.nodes()[id];
+  const TaskRequest& request = shape_.tasks[task];
   uint32_t missed = 0;
-  for (const LabelRule& rule : task.prefer) missed += has_one_of(*node.node, rule) ? 0 : 1;
-  const bool wasteful = task.each.gpus == 0 && !node.devices.empty();
-  return {missed, wasteful, node.gpus - task.each.gpus, node.cpu_milli - task.each.cpu_milli, id};
+  for (const LabelRule& rule : request.prefer) missed += has_one_of(node.labels(), rule) ? 0 : 1;
+  const bool wasteful = request.each.gpus == 0 && !node.devices.empty();
+  return {missed, wasteful, node.free.gpus - request.each.gpus, node.free.cpu_milli - request.each.cpu_milli,
+          id};
 }
 
-void Attempt::consider(size_t task, NodeId id) {
+void Attempt::consider(size_t task, NodeId id, std::vector<Candidate>& out) {
   ++steps_;
   const uint32_t here = room(task, id, shape_.tasks[task].members);
-  if (here > 0) candidates_.push_back({score_of(view_.nodes()[id], shape_.tasks[task], id), id, here});
+  if (here > 0) out.push_back({score_of(task, id), id, here});
 }
 
 // A node that takes a member has still less left over, so that it stays the best until it is full: filling
 // the nodes in the order of their first score is best fit for every member.
 bool Attempt::place_task(size_t task, const Domain* domain) {
+  bool fresh = false;
+  Roster* roster = domain == nullptr && rosters_ != nullptr ? rosters_->find(shape_, task, fresh) : nullptr;
+  if (roster != nullptr) return place_from(*roster, fresh, task);
   const uint32_t members = shape_.tasks[task].members;
   candidates_.clear();
   if (domain != nullptr) {
-    for (NodeId id : domain->nodes) consider(task, id);
+    for (NodeId id : domain->nodes) consider(task, id, candidates_);
   } else {
-    for (NodeId id = 0; id < view_.nodes().size(); ++id) consider(task, id);
+    for (NodeId id = 0; id < view_.nodes().size(); ++id) consider(task, id, candidates_);
   }
   uint64_t room = 0;
   for (const Candidate& candidate : candidates_) room += candidate.room;
@@ -166,6 +180,45 @@ bool Attempt::place_task(size_t task, const Domain* domain) {
     for (uint32_t i = 0; i < candidate.room && placed < members; ++i) take(task, placed++, candidate.node);
   }
   return true;
+}
+
+// All nodes, or those that were touched since: an entry that is out of date stays where it is until it comes
+// up.
+void Attempt::refill(Roster& roster, bool fresh, size_t task) {
+  const std::vector<NodeId>& touched = view_.touched();
+  if (fresh) {
+    for (NodeId id = 0; id < view_.nodes().size(); ++id) consider(task, id, roster.heap);
+    std::make_heap(roster.heap.begin(), roster.heap.end(), worse);
+  } else {
+    for (; roster.touched_seen < touched.size(); ++roster.touched_seen) {
+      const size_t before = roster.heap.size();
+      consider(task, touched[roster.touched_seen], roster.heap);
+      if (roster.heap.size() > before) std::push_heap(roster.heap.begin(), roster.heap.end(), worse);
+    }
+  }
+  roster.touched_seen = touched.size();
+}
+
+// Places taken here, and given back where it fails, are touched: the next refill() looks at these nodes
+// again.
+bool Attempt::place_from(Roster& roster, bool fresh, size_t task) {
+  refill(roster, fresh, task);
+  const uint32_t members = shape_.tasks[task].members;
+  const size_t mark = view_.mark();
+  uint32_t placed = 0;
+  absl::flat_hash_set<NodeId> used;  // by this gang: per_node counts once
+  while (placed < members && !roster.heap.empty()) {
+    std::pop_heap(roster.heap.begin(), roster.heap.end(), worse);
+    const Candidate best = roster.heap.back();
+    roster.heap.pop_back();
+    ++steps_;
+    if (used.contains(best.node) || best.score != score_of(task, best.node)) continue;
+    const uint32_t here = room(task, best.node, members - placed);
+    for (uint32_t i = 0; i < here; ++i) take(task, placed++, best.node);
+    if (here > 0 && placed < members) used.insert(best.node);
+  }
+  if (placed < members) view_.roll_back(mark);
+  return placed == members;
 }
 
 void Attempt::take(size_t task, uint32_t index, NodeId id) {

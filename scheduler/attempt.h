@@ -29,8 +29,8 @@ uint32_t room_on(const NodeView& node, const TaskRequest& task, const Models& mo
 
 class Attempt {
  public:
-  // `shape` and `view` outlive it.
-  Attempt(View& view, const Shape& shape, const std::set<std::string>& avoid, uint64_t& steps);
+  // `view`, `shape` and the rosters outlive it.
+  Attempt(View& view, const Shape& shape, const PlaceOptions& options, uint64_t& steps);
 
   // Places the tasks one after the other, all members or none. `domain`: the nodes for packed tasks; null:
   // all.
@@ -49,21 +49,16 @@ class Attempt {
   GangFit fit();  // once all members are placed
 
  private:
-  // Smaller is better: labels it would rather have, a node without GPUs for a member without, the least left
-  // over.
-  using Score = std::tuple<uint32_t, bool, int64_t, int64_t, NodeId>;
-  struct Candidate {
-    Score score;
-    NodeId node;
-    uint32_t room;
-  };
-  static Score score_of(const NodeView& node, const TaskRequest& task, NodeId id);
-  void consider(size_t task, NodeId node);
+  Score score_of(size_t task, NodeId node) const;
+  void consider(size_t task, NodeId node, std::vector<Candidate>& out);
   bool place_task(size_t task, const Domain* domain);
+  bool place_from(Roster& roster, bool fresh, size_t task);
+  void refill(Roster& roster, bool fresh, size_t task);
 
   View& view_;
   const Shape& shape_;
   uint64_t& steps_;
+  Rosters* rosters_;
   std::vector<Models> models_;        // by task
   std::vector<uint32_t> first_rank_;  // by task
   std::vector<PlacedMember> members_;

@@ -8,6 +8,8 @@
 namespace muster::scheduler {
 namespace {
 
+constexpr size_t kRecentMax = 8192;
+
 DeviceSlot* slot_of(Node& node, uint32_t index) {
   for (DeviceSlot& slot : node.devices) {
     if (slot.index == index) return &slot;
@@ -89,6 +91,7 @@ void Cluster::set_schedulable(const std::string& name, bool schedulable, bool dr
   if (schedulable && !it->second.schedulable) ++freed_;
   it->second.schedulable = schedulable;
   it->second.draining = draining;
+  changed(name);
 }
 
 void Cluster::remove(const std::string& name) {
@@ -106,6 +109,18 @@ void Cluster::remove(const std::string& name) {
   rest.members = node.members;
   rest.devices = merged({}, node.devices);
   node = std::move(rest);
+}
+
+void Cluster::changed(const std::string& name) {
+  const size_t at = changes_++ % kRecentMax;
+  if (at == recent_.size()) recent_.emplace_back();
+  recent_[at] = name;
+}
+
+bool Cluster::changed_since(uint64_t since, std::vector<std::string>& names) const {
+  if (since > changes_ || changes_ - since > recent_.size()) return false;
+  for (; since < changes_; ++since) names.push_back(recent_[since % kRecentMax]);
+  return true;
 }
 
 const Node* Cluster::find(const std::string& name) const {
@@ -132,6 +147,7 @@ void Cluster::hold(const std::string& name, const Holding& holding) {
   node.used += holding.amount;
   ++node.members;
   ++held_;
+  changed(name);
   for (uint32_t index : holding.devices) {
     DeviceSlot* slot = slot_of(node, index);
     if (slot == nullptr) {
@@ -156,6 +172,7 @@ void Cluster::release(const std::string& name, const Holding& holding) {
   node.used -= holding.amount;
   --node.members;
   ++freed_;
+  changed(name);
   for (uint32_t index : holding.devices) {
     DeviceSlot* slot = slot_of(node, index);
     if (slot == nullptr || !slot->held || slot->holder != holding.holder) {

@@ -73,14 +73,23 @@ class Cluster {
   uint64_t described() const { return described_; }
   // Places taken so far: how the planner sees that all it decided was folded.
   uint64_t held() const { return held_; }
+  // For those who keep a copy: how often a node has changed in what is free on it or whether it is in
+  // service, and the names of those that did since (more than once where more than once). False: too long
+  // ago, copy anew. Changes of a description are counted by described() alone.
+  uint64_t changes() const { return changes_; }
+  bool changed_since(uint64_t since, std::vector<std::string>& names) const;
   // Of what the cluster is, not of how it came to be so: the counters are left out.
   bool operator==(const Cluster& other) const { return nodes_ == other.nodes_; }
 
  private:
+  void changed(const std::string& name);
+
   std::map<std::string, Node> nodes_;
   uint64_t freed_ = 0;
   uint64_t described_ = 0;
   uint64_t held_ = 0;
+  uint64_t changes_ = 0;
+  std::vector<std::string> recent_;  // a ring: the n-th change is at n % its size
 };
 
 }  // namespace muster::scheduler

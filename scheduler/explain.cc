@@ -95,20 +95,22 @@ bool never_fits(const Shape& shape, View& emptied, uint64_t& steps) {
   if (emptied.nodes().empty()) return false;
   const size_t mark = emptied.mark();
   bool impossible = false;
-  if (place_gang(emptied, shape, {}, steps, &impossible)) emptied.roll_back(mark);
+  PlaceOptions options;
+  options.impossible = &impossible;
+  if (place_gang(emptied, shape, options, steps)) emptied.roll_back(mark);
   return impossible;
 }
 
 Explanation explain_gang(const PendingGang& gang, const Cluster& cluster, const Queues& queues,
                          int64_t now_ms) {
   const Shape& shape = *gang.shape;
-  View emptied = View::emptied(cluster);
-  View free = View::free_of(cluster);
+  View free(cluster);
+  View emptied = free.emptied();
   std::vector<Group> groups;
   if (auto group = capacity(shape, emptied, free)) groups.push_back(std::move(*group));
   Failure failure;
   uint64_t steps = 0;
-  if (!try_gang(shape, shape.total(), free, queues, failure, steps) && failure.block) {
+  if (!try_gang(shape, shape.total(), free, queues, nullptr, failure, steps) && failure.block) {
     groups.push_back({failure.reason, {queue_blocker(*failure.block)}});
   }
   if (gang.not_before_ms > now_ms) {

@@ -27,28 +27,26 @@ int64_t devices_of(const View& view, const NodeView& node, const TaskRequest& ta
     const bool allowed = models.empty() || std::find(models.begin(), models.end(), model) != models.end();
     return allowed && (device.free || !free_only);
   });
-  return free_only ? std::min<int64_t>(count, node.gpus) : count;
+  return free_only ? std::min<int64_t>(count, node.free.gpus) : count;
 }
 
-// `free` holds a part of the emptied nodes, in the same order.
+// Both views have the same nodes.
 Tally tally(const TaskRequest& task, const View& emptied, const View& free) {
   Tally out;
-  NodeId now = 0;
   for (NodeId id = 0; id < emptied.nodes().size(); ++id) {
-    const NodeView& node = emptied.nodes()[id];
-    const bool in_service = now < free.nodes().size() && free.nodes()[now].node == node.node;
     const uint32_t could = room_for(emptied, task, id, task.members);
-    if (could > 0) ++out.able;
-    if (could > 0 && !in_service) ++(node.node->draining ? out.draining : out.down);
-    if (could > 0 && in_service) {
-      const uint32_t room = room_for(free, task, now, task.members);
-      const NodeView& present = free.nodes()[now];
-      out.room += room;
-      if (room < could) ++out.busy;
-      out.free += {present.cpu_milli, present.memory_bytes, devices_of(free, present, task, true)};
-      out.total += {node.cpu_milli, node.memory_bytes, devices_of(emptied, node, task, false)};
+    if (could == 0) continue;
+    const NodeView &total = emptied.nodes()[id], &now = free.nodes()[id];
+    ++out.able;
+    if (!now.in_service) {
+      ++(now.draining ? out.draining : out.down);
+      continue;
     }
-    if (in_service) ++now;
+    const uint32_t room = room_for(free, task, id, task.members);
+    out.room += room;
+    if (room < could) ++out.busy;
+    out.free += {now.free.cpu_milli, now.free.memory_bytes, devices_of(free, now, task, true)};
+    out.total += {total.free.cpu_milli, total.free.memory_bytes, devices_of(emptied, total, task, false)};
   }
   return out;
 }
@@ -125,8 +123,7 @@ std::optional<Blocker> pack_blocker(const Shape& shape, View& view, bool now) {
   out.count = static_cast<int64_t>(domains.size());
   const std::string& label = shape.pack_label;
   if (domains.empty()) {
-    out.text = absl::StrCat("no node ", now ? "in service " : "", "carries label ", label,
-                            ", by which it is packed");
+    out.text = absl::StrCat("no node carries label ", label, ", by which it is packed");
     out.remedy = absl::StrCat("start agents with --label ", label, "=…, or drop `pack`");
     return out;
   }

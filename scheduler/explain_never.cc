@@ -29,7 +29,7 @@ class TaskAnalysis {
         view_(emptied),
         who_(shape.tasks.size() > 1 ? absl::StrCat("task ", task.name, ": ") : "") {
     for (NodeId id = 0; id < view_.nodes().size(); ++id) {
-      if (labels_admit(task_, *view_.nodes()[id].node)) admitted_.push_back(id);
+      if (labels_admit(task_, view_.nodes()[id].labels())) admitted_.push_back(id);
     }
     labelled_ = !task_.require.empty() || !task_.exclude.empty();
   }
@@ -67,11 +67,11 @@ class TaskAnalysis {
   }
   int64_t on(NodeId id, Kind kind) const {
     const NodeView& node = view_.nodes()[id];
-    if (kind == Kind::kCpu) return node.cpu_milli;
-    if (kind == Kind::kMemory) return node.memory_bytes;
+    if (kind == Kind::kCpu) return node.free.cpu_milli;
+    if (kind == Kind::kMemory) return node.free.memory_bytes;
     const auto count = std::count_if(node.devices.begin(), node.devices.end(),
                                      [&](const DeviceView& device) { return allowed(device); });
-    return std::min<int64_t>(count, node.gpus);
+    return std::min<int64_t>(count, node.free.gpus);
   }
   int64_t largest(Kind kind) const {
     int64_t out = 0;
@@ -99,7 +99,7 @@ class TaskAnalysis {
       TaskRequest alone;
       alone.require = {rule};
       const bool some = std::any_of(view_.nodes().begin(), view_.nodes().end(),
-                                    [&](const NodeView& node) { return labels_admit(alone, *node.node); });
+                                    [&](const NodeView& node) { return labels_admit(alone, node.labels()); });
       if (!some) out.push_back(missing_label(rule));
     }
     if (!out.empty()) return out;
@@ -120,7 +120,7 @@ class TaskAnalysis {
   Blocker missing_label(const LabelRule& rule) const {
     std::set<std::string> values, names;
     for (const NodeView& node : view_.nodes()) {
-      for (const auto& [name, value] : node.node->labels) {
+      for (const auto& [name, value] : node.labels()) {
         names.insert(name);
         if (name == rule.label) values.insert(value);
       }

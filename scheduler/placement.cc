@@ -66,8 +66,8 @@ std::vector<const Domain*> domains_by_free(View& view, const std::string& label,
     int64_t gpus = 0, cpu = 0;
     for (NodeId id : domain.nodes) {
       ++steps;
-      gpus += view.nodes()[id].gpus;
-      cpu += view.nodes()[id].cpu_milli;
+      gpus += view.nodes()[id].free.gpus;
+      cpu += view.nodes()[id].free.cpu_milli;
     }
     free.emplace_back(gpus, cpu, &domain);
   }
@@ -90,18 +90,18 @@ Verdict place_within(Attempt& attempt, const Orders& orders, const Domain* domai
 
 }  // namespace
 
-bool has_one_of(const Node& node, const LabelRule& rule) {
-  const auto it = node.labels.find(rule.label);
-  return it != node.labels.end() &&
+bool has_one_of(const Labels& labels, const LabelRule& rule) {
+  const auto it = labels.find(rule.label);
+  return it != labels.end() &&
          std::find(rule.values.begin(), rule.values.end(), it->second) != rule.values.end();
 }
 
-bool labels_admit(const TaskRequest& task, const Node& node) {
+bool labels_admit(const TaskRequest& task, const Labels& labels) {
   for (const LabelRule& rule : task.require) {
-    if (!has_one_of(node, rule)) return false;
+    if (!has_one_of(labels, rule)) return false;
   }
   for (const LabelRule& rule : task.exclude) {
-    if (has_one_of(node, rule)) return false;
+    if (has_one_of(labels, rule)) return false;
   }
   return true;
 }
@@ -110,9 +110,9 @@ uint32_t room_for(const View& view, const TaskRequest& task, NodeId node, uint32
   return room_on(view.nodes()[node], task, Models(view, task, {}), wanted);
 }
 
-std::optional<GangFit> place_gang(View& view, const Shape& shape, const std::set<std::string>& avoid,
-                                  uint64_t& steps, bool* impossible) {
-  Attempt attempt(view, shape, avoid, steps);
+std::optional<GangFit> place_gang(View& view, const Shape& shape, const PlaceOptions& options,
+                                  uint64_t& steps) {
+  Attempt attempt(view, shape, options, steps);
   const Orders orders = orders_of(shape, view.total());
   bool certain = true;
   const auto fits = [&](const Domain* domain) {
@@ -120,15 +120,16 @@ std::optional<GangFit> place_gang(View& view, const Shape& shape, const std::set
     certain = certain && verdict != Verdict::kUndecided;
     return verdict == Verdict::kFits;
   };
-  if (!shape.pack_label.empty()) {
+  const bool bound =
+      !shape.pack_label.empty() && std::any_of(shape.tasks.begin(), shape.tasks.end(),
+                                               [](const TaskRequest& task) { return task.packed; });
+  if (bound) {
     for (const Domain* domain : domains_by_free(view, shape.pack_label, steps)) {
       if (fits(domain)) return attempt.fit();
     }
   }
-  if (shape.pack_label.empty() || shape.pack_soft) {
-    if (fits(nullptr)) return attempt.fit();
-  }
-  if (impossible != nullptr) *impossible = certain;
+  if ((!bound || shape.pack_soft) && fits(nullptr)) return attempt.fit();
+  if (options.impossible != nullptr) *options.impossible = certain;
   return std::nullopt;
 }
 

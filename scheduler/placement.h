@@ -14,6 +14,7 @@
 
 #include "scheduler/queues.h"
 #include "scheduler/request.h"
+#include "scheduler/roster.h"
 #include "scheduler/view.h"
 
 namespace muster::scheduler {
@@ -28,15 +29,20 @@ struct GangFit {
   Amounts models;                     // what its devices are, by model, in thousandths
 };
 
-// On success the places stay taken on the view; otherwise the view is as it was. `avoid` are models not to be
-// used. `steps` grows by the work done: nodes and members looked at. `impossible`, where given, is set when
-// it failed: whether that is certain.
-std::optional<GangFit> place_gang(View& view, const Shape& shape, const std::set<std::string>& avoid,
-                                  uint64_t& steps, bool* impossible = nullptr);
+struct PlaceOptions {
+  std::set<std::string> avoid;  // models not to be used
+  Rosters* rosters = nullptr;   // of this view and round; null: none
+  bool* impossible = nullptr;   // where given, set when it failed: whether that is certain
+};
 
-bool has_one_of(const Node& node, const LabelRule& rule);
+// On success the places stay taken on the view; otherwise the view is as it was. `steps` grows by the work
+// done: nodes and members looked at.
+std::optional<GangFit> place_gang(View& view, const Shape& shape, const PlaceOptions& options,
+                                  uint64_t& steps);
+
+bool has_one_of(const Labels& labels, const LabelRule& rule);
 // Whether the node's labels satisfy the task's require and exclude.
-bool labels_admit(const TaskRequest& task, const Node& node);
+bool labels_admit(const TaskRequest& task, const Labels& labels);
 // How many members of the task the node could take now, of at most `wanted`; per_node and labels counted.
 uint32_t room_for(const View& view, const TaskRequest& task, NodeId node, uint32_t wanted);
 

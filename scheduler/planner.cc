@@ -9,27 +9,27 @@
 #include "scheduler/admission.h"
 #include "scheduler/explain.h"
 #include "scheduler/pending.h"
+#include "scheduler/view.h"
 
 namespace muster::scheduler {
 namespace {
 
-// What one round decides on: copies of what is free and used, made when first needed.
+// What one round decides on, while the cluster and the queues stay as they are.
 struct Scratch {
   const Cluster& cluster;
   const Queues& queues_before;
-  View view;
-  std::optional<View> emptied;
+  View& view;
+  std::optional<View>& emptied;  // made when first needed, kept while the nodes stay as described
+  Rosters rosters;
   std::optional<Queues> queues;  // with the round's placements in use; absent before the first
 
-  Scratch(const Cluster& from, const Queues& used)
-      : cluster(from), queues_before(used), view(View::free_of(from)) {}
   const Queues& used() const { return queues ? *queues : queues_before; }
   void use(const Shape& shape, const Resources& total, const Amounts& models) {
     if (!queues) queues = queues_before;
     queues->use(shape.queue, total, models, shape.preemptible);
   }
   View& all_free() {
-    if (!emptied) emptied = View::emptied(cluster);
+    if (!emptied) emptied.emplace(View(cluster).emptied());
     return *emptied;
   }
 };
@@ -50,6 +50,8 @@ struct Head {
 
 struct Planner::Impl {
   PendingIndex pending;
+  std::optional<View> view;     // of the cluster as it was at the last round that needed it
+  std::optional<View> emptied;  // of the same nodes
   // The counters of what it was tried against, at the last round.
   struct {
     uint64_t described = 0, cluster_freed = 0, ruled = 0, queues_freed = 0;
@@ -60,6 +62,7 @@ struct Planner::Impl {
   bool any_provisional = false;
 
   bool refused(const Cluster& cluster) const { return any_provisional && cluster.held() != expected_held; }
+  void look_at(const Cluster& cluster);
   bool news(const Cluster& cluster, const Queues& queues) const;
   void learn(const Cluster& cluster, const Queues& queues);
   void record_failure(ShapeState& shape, const Failure& failure, Scratch& scratch, bool provisional,
@@ -68,6 +71,12 @@ struct Planner::Impl {
                     size_t& members);
   void run(Scratch& scratch, const RoundLimits& limits, Round& round);
 };
+
+void Planner::Impl::look_at(const Cluster& cluster) {
+  if (view && view->refresh(cluster)) return;
+  view.emplace(cluster);
+  emptied.reset();
+}
 
 bool Planner::Impl::news(const Cluster& cluster, const Queues& queues) const {
   return cluster.described() != seen.described || cluster.freed() != seen.cluster_freed ||
@@ -128,7 +137,7 @@ bool Planner::Impl::place_copies(const Head& head, Scratch& scratch, const Round
     }
     Failure failure;
     const std::optional<GangFit> fit =
-        try_gang(shape, total, scratch.view, scratch.used(), failure, round.steps);
+        try_gang(shape, total, scratch.view, scratch.used(), &scratch.rosters, failure, round.steps);
     if (!fit) {
       record_failure(state, failure, scratch, !round.placements.empty(), round.steps);
       return false;
@@ -141,7 +150,7 @@ bool Planner::Impl::place_copies(const Head& head, Scratch& scratch, const Round
     for (const PlacedMember& member : fit->members) {
       const NodeView& node = scratch.view.nodes()[member.node];
       MemberPlace& place = placement.members.emplace_back();
-      place.node = node.node->name;
+      place.node = node.name();
       for (uint16_t position : member.devices) place.devices.push_back(node.devices[position].index);
     }
   }
@@ -195,8 +204,11 @@ Round Planner::plan(const Cluster& cluster, const Queues& queues, int64_t now_ms
   impl_->learn(cluster, queues);
   impl_->pending.wake(now_ms);
   if (!impl_->pending.open().empty()) {
-    Scratch scratch(cluster, queues);
+    impl_->look_at(cluster);
+    Scratch scratch{cluster, queues, *impl_->view, impl_->emptied};
     impl_->run(scratch, limits, round);
+    impl_->view->roll_back(0);
+    impl_->view->forget_touched();
   }
   round.wake_at_ms = impl_->pending.next_wake_ms();
   return round;

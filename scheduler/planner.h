@@ -4,7 +4,8 @@
 // It holds the pending gangs, indexed by shape, and what it has learned about them (which shapes failed, and
 // at which state of the cluster). That memory is an index: a planner built anew from the same pending gangs
 // decides the same. It never changes the cluster: its decisions are appended to the log, and the fold applies
-// them. One thread.
+// them. It keeps a copy of the cluster that it plans on, so it serves one Cluster object as long as it lives.
+// One thread.
 #pragma once
 
 #include <cstdint>

@@ -114,7 +114,7 @@ struct Story {
   }
 
   void check_nothing_left_that_fits() const {
-    View view = View::free_of(w.cluster);
+    View view(w.cluster);
     for (const auto& [key, gang] : w.waiting()) {
       Failure failure;
       uint64_t steps = 0;
@@ -122,7 +122,7 @@ struct Story {
         RC_ASSERT(w.planner.reason(key) == ReasonCode::kBackOff);
         continue;
       }
-      RC_ASSERT(!try_gang(*gang.shape, gang.shape->total(), view, w.queues, failure, steps));
+      RC_ASSERT(!try_gang(*gang.shape, gang.shape->total(), view, w.queues, nullptr, failure, steps));
       const Explanation why = w.planner.explain(gang, w.cluster, w.queues, w.now_ms);
       RC_ASSERT(!why.blockers.empty());
       const ReasonCode kept = w.planner.reason(key);
