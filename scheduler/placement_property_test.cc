@@ -8,7 +8,7 @@
 #include <map>
 
 #include "scheduler/placement.h"
-#include "scheduler/random_world.h"
+#include "scheduler/test_random.h"
 
 namespace muster::scheduler {
 namespace {

@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "scheduler/admission.h"
-#include "scheduler/random_world.h"
+#include "scheduler/test_random.h"
 
 namespace muster::scheduler {
 namespace {
