@@ -141,7 +141,7 @@ class World {
     return placed;
   }
   // The gang's last placed element ends.
-  void end(const GangKey& key) {
+  void end(GangKey key) {
     Live live = live_.at(key).back();
     live_[key].pop_back();
     if (live_[key].empty()) live_.erase(key);
@@ -149,7 +149,7 @@ class World {
     each_member(live,
                 [&](const std::string& node, const Holding& holding) { cluster.release(node, holding); });
   }
-  void cancel(const GangKey& key) {
+  void cancel(GangKey key) {
     waiting_.erase(key);
     planner.remove(key);
   }
