@@ -1,12 +1,16 @@
 #include "scheduler/attempt.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
 namespace muster::scheduler {
 namespace {
+
+// More labels than a task can prefer: what counts before them in a score is a multiple of it.
+constexpr uint32_t kPreferencesMax = 1 << 16;
 
 bool worse(const Candidate& a, const Candidate& b) {
   return a.score > b.score;
@@ -153,11 +157,35 @@ void Attempt::consider(size_t task, NodeId id, std::vector<Candidate>& out) {
   if (here > 0) out.push_back({score_of(task, id), id, here});
 }
 
+// Softly packed, and no single domain holds all: few domains rather than many, so those with the most room
+// come first.
+void Attempt::gather_domains(std::vector<Candidate>& candidates) const {
+  std::map<std::string, int64_t> room;
+  const auto domain_of = [&](NodeId id) {
+    const Labels& labels = view_.nodes()[id].labels();
+    const auto it = labels.find(shape_.pack_label);
+    return it == labels.end() ? std::string() : it->second;
+  };
+  for (const Candidate& candidate : candidates) room[domain_of(candidate.node)] += candidate.room;
+  room[""] = 0;  // nodes that carry no such label: last
+  std::vector<std::pair<int64_t, std::string>> order;
+  for (const auto& [domain, count] : room) order.emplace_back(-count, domain);
+  std::sort(order.begin(), order.end());
+  for (Candidate& candidate : candidates) {
+    const auto it =
+        std::lower_bound(order.begin(), order.end(),
+                         std::make_pair(-room[domain_of(candidate.node)], domain_of(candidate.node)));
+    std::get<0>(candidate.score) += static_cast<uint32_t>(it - order.begin()) * kPreferencesMax;
+  }
+}
+
 // A node that takes a member has still less left over, so that it stays the best until it is full: filling
 // the nodes in the order of their first score is best fit for every member.
 bool Attempt::place_task(size_t task, const Domain* domain) {
+  const bool spread = domain == nullptr && !shape_.pack_label.empty() && shape_.tasks[task].packed;
   bool fresh = false;
-  Roster* roster = domain == nullptr && rosters_ != nullptr ? rosters_->find(shape_, task, fresh) : nullptr;
+  Roster* roster =
+      rosters_ != nullptr && domain == nullptr && !spread ? rosters_->find(shape_, task, fresh) : nullptr;
   if (roster != nullptr) return place_from(*roster, fresh, task);
   const uint32_t members = shape_.tasks[task].members;
   candidates_.clear();
@@ -169,6 +197,7 @@ bool Attempt::place_task(size_t task, const Domain* domain) {
   uint64_t room = 0;
   for (const Candidate& candidate : candidates_) room += candidate.room;
   if (room < members) return false;
+  if (spread) gather_domains(candidates_);
   const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
   if (members == 1) {
     take(task, 0, std::min_element(candidates_.begin(), candidates_.end(), better)->node);

@@ -51,6 +51,7 @@ class Attempt {
  private:
   Score score_of(size_t task, NodeId node) const;
   void consider(size_t task, NodeId node, std::vector<Candidate>& out);
+  void gather_domains(std::vector<Candidate>& candidates) const;
   bool place_task(size_t task, const Domain* domain);
   bool place_from(Roster& roster, bool fresh, size_t task);
   void refill(Roster& roster, bool fresh, size_t task);

@@ -169,6 +169,16 @@ TEST(Pack, soft_spreads_when_no_domain_is_large_enough) {
   EXPECT_EQ(w.where(key), "a a b b c");
 }
 
+TEST(Pack, soft_takes_few_domains) {
+  World w;
+  for (const char* name : {"a1", "b1", "c1", "c2", "c3"})
+    w.node({name, 8, 64, {}, {{"rack", std::string(1, name[0])}}});
+  w.node({"0", 8, 64, {}, {}});
+  const GangKey key = w.add(Ask(4).cpu(8).pack("rack", true));
+  EXPECT_EQ(w.run(), 1u);
+  EXPECT_EQ(w.where(key), "c1 c2 c3 a1");
+}
+
 TEST(Pack, tasks_that_are_not_packed_go_anywhere) {
   World w;
   racks(w);
