@@ -64,11 +64,6 @@ class AgentSession : public ::testing::Test {
   std::string task_file(const v1::PrepareOrder& order, const std::string& name) {
     return absl::StrCat(agent_.dir(), "/tasks/", order.member().job(), ".0.1.0/", name);
   }
-  // What the supervisor's file names second.
-  pid_t supervisor_of(const v1::PrepareOrder& order) {
-    const std::string text = wait_file(task_file(order, "supervisor"));
-    return atoi(text.substr(text.find(' ')).c_str());
-  }
   std::string read_output(const v1::MemberRef& member, uint64_t request, bool follow) {
     v1::ServerMessage message;
     message.mutable_read_output()->set_request(request);

@@ -1,6 +1,7 @@
 #include "agent/cgroup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,10 +164,14 @@ absl::Status TaskCgroup::create() {
   return status;
 }
 
-absl::Status TaskCgroup::enter() const {
-  for (const std::string& path : paths())
-    if (absl::Status status = write_control(path + "/cgroup.procs", "0"); !status.ok()) return status;
-  return absl::OkStatus();
+absl::StatusOr<std::vector<Fd>> TaskCgroup::open_to_enter() const {
+  std::vector<Fd> out;
+  for (const std::string& path : paths()) {
+    const std::string file = path + "/cgroup.procs";
+    out.emplace_back(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!out.back()) return system_error("cannot open", file, errno);
+  }
+  return out;
 }
 
 int64_t TaskCgroup::oom_kills() const {

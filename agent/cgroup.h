@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/fd.h"
 
 namespace muster::agent {
 
@@ -43,8 +44,9 @@ class TaskCgroup {
   TaskCgroup(const CgroupTrees& trees, const std::string& task, const CgroupLimits& limits);
 
   absl::Status create();
-  absl::Status enter() const;  // moves the calling process
-  int64_t oom_kills() const;   // processes that the kernel killed for memory
+  // The files that a process enters by writing "0" to each.
+  absl::StatusOr<std::vector<Fd>> open_to_enter() const;
+  int64_t oom_kills() const;  // processes that the kernel killed for memory
   std::vector<pid_t> processes() const;
   void kill_all() const;
   void remove() const;  // once empty

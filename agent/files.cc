@@ -1,6 +1,7 @@
 #include "agent/files.h"
 
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -57,13 +58,11 @@ absl::Status write_atomic(const std::string& path, std::string_view bytes) {
   return absl::OkStatus();
 }
 
-absl::Status create_exclusive(const std::string& path, std::string_view bytes, bool sync) {
-  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+absl::Status create_file(const std::string& path, std::string_view bytes) {
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) return system_error("cannot create", path, errno);
   if (!write_all(fd.get(), bytes)) return system_error("cannot write", path, errno);
-  if (!sync) return absl::OkStatus();
-  if (fsync(fd.get()) != 0) return system_error("cannot sync", path, errno);
-  return sync_path(std::filesystem::path(path).parent_path());
+  return absl::OkStatus();
 }
 
 absl::Status write_control(const std::string& path, std::string_view text) {
@@ -90,6 +89,11 @@ absl::Status make_directories(const std::string& path) {
 
 bool exists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
+}
+
+uint32_t crc32c(std::string_view bytes) {
+  auto* data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));
+  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~0U);
 }
 
 std::string boot_id() {

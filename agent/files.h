@@ -21,9 +21,8 @@ absl::StatusOr<std::string> read_file(const std::string& path, size_t max_bytes 
 // survives the machine's only after `sync_path` of the file and of its directory.
 absl::Status write_atomic(const std::string& path, std::string_view bytes);
 
-// Created with this content; ALREADY_EXISTS when it is there. With `sync`, on disk with its directory's
-// entry.
-absl::Status create_exclusive(const std::string& path, std::string_view bytes, bool sync);
+// A new file with this content; ALREADY_EXISTS when it is there.
+absl::Status create_file(const std::string& path, std::string_view bytes);
 
 // One write to an existing file, as the kernel's control files want it.
 absl::Status write_control(const std::string& path, std::string_view text);
@@ -34,6 +33,8 @@ bool exists(const std::string& path);
 
 // Writes all of it; false with errno on failure.
 bool write_all(int fd, std::string_view bytes);
+
+uint32_t crc32c(std::string_view bytes);
 
 std::string boot_id();      // of this boot of the machine; "" when the kernel doesn't say
 int64_t boottime_ms();      // CLOCK_BOOTTIME: runs on while the machine sleeps

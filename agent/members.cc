@@ -39,8 +39,8 @@ void Members::prepare(const v1::PrepareOrder& order) {
   const v1::MemberRef& ref = order.member();
   if (Member* known = find(ref)) {
     if (known->phase == Phase::kPrepared && !journal_->has(ref, v1::AgentMessage::kPrepared)) {
-      absl::StatusOr<v1::Prepared> prepared = known->dir.prepared();
-      if (prepared.ok()) report_prepared(*prepared);
+      const absl::StatusOr<TaskRecord> record = known->dir.read();
+      if (record.ok()) report_prepared(record->prepared);
     }
     if (known->phase == Phase::kEnded) tell_end_again(known);
     return;
@@ -88,8 +88,8 @@ void Members::prepare(const v1::PrepareOrder& order) {
 void Members::prepare_now(const v1::PrepareOrder& order, Member* member) {
   // An attempt of the same number, from before the cell was begun anew.
   if (exists(member->dir.path())) {
-    if (absl::StatusOr<v1::PrepareOrder> before = member->dir.order(); before.ok())
-      done_->keep(member->dir.path(), before->member());
+    if (const absl::StatusOr<TaskRecord> before = member->dir.read(); before.ok())
+      done_->keep(member->dir.path(), before->order.member());
   }
   bool own = false;
   absl::StatusOr<v1::Prepared> prepared = make_prepared(order, member, &own);
@@ -164,14 +164,14 @@ void Members::start(const v1::StartOrder& order) {
         report_started(*member);
       return;
     case Phase::kEnded:
-      if (order.run() <= member->run || exists(member->dir.file("exit", 0))) return tell_end_again(member);
+      if (order.run() <= member->run || member->run == 0) return tell_end_again(member);
       break;
     case Phase::kPrepared:
       break;
   }
   if (order.run() == 0) return;
   member->run = order.run();
-  if (absl::Status status = member->dir.write_start(order); !status.ok())
+  if (absl::Status status = member->dir.add_start(order); !status.ok())
     return never_started(member, std::string(status.message()));
   spawn(member);
 }

@@ -123,7 +123,7 @@ class Members {
   DoneFiles* const done_;
   PortRange ports_;
   std::map<Key, std::unique_ptr<Member>> members_;
-  std::vector<std::pair<TaskDir, uint32_t>> to_mark_told_;  // once the journal is committed
+  std::vector<TaskDir> to_mark_told_;  // once the journal is committed
   int clearing_ = 0;
 };
 

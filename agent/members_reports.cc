@@ -46,19 +46,20 @@ void Members::report_unknown(const v1::MemberRef& ref, const std::string& text) 
 }
 
 void Members::tell_end(Member* member) {
-  absl::StatusOr<v1::Exited> exited = member->dir.exited(member->run);
-  if (!exited.ok()) {
-    // Its end was on disk and no longer is: what can be said is that nothing of it lives.
-    const std::string why(exited.status().message());
-    spdlog::error("{}: {}", member->dir.name(), why);
-    exited = v1::Exited();
-    *exited->mutable_member() = member->ref;
-    exited->set_run(member->run);
-    exited->set_supervisor_lost(true);
-    exited->set_message(why);
+  absl::StatusOr<TaskRecord> record = member->dir.read();
+  v1::Exited exited;
+  if (record.ok() && record->end) {
+    exited = std::move(*record->end);
+  } else {
+    // Its end could not be written, or can't be read: what can be said is that nothing of it lives.
+    spdlog::error("{}: {}", member->dir.name(), std::string(record.status().message()));
+    *exited.mutable_member() = member->ref;
+    exited.set_run(member->run);
+    exited.set_supervisor_lost(true);
+    exited.set_message("its end can't be read from the node's disk");
   }
-  report_exited(std::move(*exited));
-  to_mark_told_.emplace_back(member->dir, member->run);
+  report_exited(std::move(exited));
+  to_mark_told_.push_back(member->dir);
 }
 
 void Members::tell_end_again(Member* member) {
@@ -66,7 +67,7 @@ void Members::tell_end_again(Member* member) {
 }
 
 void Members::committed() {
-  for (const auto& [dir, run] : to_mark_told_) dir.mark_told(run).IgnoreError();
+  for (const TaskDir& dir : to_mark_told_) dir.add_told().IgnoreError();
   to_mark_told_.clear();
 }
 

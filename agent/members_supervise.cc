@@ -74,25 +74,27 @@ void Members::on_events(const v1::MemberRef& ref) {
 // Its end is on disk, or another supervisor has the task, or the task has lost its supervisor.
 void Members::supervisor_gone(Member* member) {
   unwatch(member);
-  if (exists(member->dir.file("exit", member->run))) return ended(member, member->run);
-  absl::StatusOr<Fd> lock = member->dir.lock();
+  const absl::StatusOr<Fd> lock = member->dir.lock();
+  const absl::StatusOr<TaskRecord> record = member->dir.read();
+  if (record.ok() && record->ended(member->run)) return ended(member, record->end->run());
   if (lock.ok() && !lock->valid()) {
     adopt_supervisor(member);
     return;
   }
-  if (member->dir.started(member->run)) return clear_leftovers(member);
+  if (!record.ok() || record->started_run >= member->run) return clear_leftovers(member);
   never_started(member, "its supervisor ended before the task had started");
 }
 
 // The supervisor that holds the lock. False: it has not named itself yet; `tick` tries again.
 bool Members::adopt_supervisor(Member* member) {
   member->phase = Phase::kStarting;
-  absl::StatusOr<SupervisorId> id = member->dir.supervisor();
-  if (!id.ok() || id->boot != boot_id()) return false;
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, id->pid, 0)));
-  if (!pidfd || process_start_time(id->pid) != id->start_time) return false;
+  const absl::StatusOr<TaskRecord> record = member->dir.read();
+  if (!record.ok() || !record->supervisor || record->supervisor->boot != boot_id()) return false;
+  const SupervisorId& id = *record->supervisor;
+  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0)));
+  if (!pidfd || process_start_time(id.pid) != id.start_time) return false;
   member->pidfd = std::move(pidfd);
-  if (member->dir.started(member->run)) member->phase = Phase::kRunning;
+  if (record->started_run >= member->run) member->phase = Phase::kRunning;
   poller_->add(member->pidfd.get(), [this, ref = member->ref] {
     if (Member* found = find(ref)) supervisor_gone(found);
   });
@@ -102,7 +104,7 @@ bool Members::adopt_supervisor(Member* member) {
 
 void Members::signal_stop(Member* member, const StopRequest& request) {
   member->stop_asked = true;
-  if (absl::Status status = member->dir.write_stop(request); !status.ok())
+  if (absl::Status status = member->dir.add_stop(request); !status.ok())
     spdlog::error("{}: {}", member->dir.name(), std::string(status.message()));
   if (member->pidfd) syscall(SYS_pidfd_send_signal, member->pidfd.get(), SIGUSR1, nullptr, 0);
 }
@@ -118,8 +120,8 @@ void Members::unwatch(Member* member) {
 void Members::clear_leftovers(Member* member) {
   TaskCgroup cgroup(options_.cgroups, member->dir.name(), {1, 1, 1});
   std::vector<pid_t> left = cgroup.processes();
-  if (absl::StatusOr<v1::PrepareOrder> order = member->dir.order(); order.ok()) {
-    for (const pid_t pid : processes_with(member_identity(*order))) left.push_back(pid);
+  if (const absl::StatusOr<TaskRecord> record = member->dir.read(); record.ok()) {
+    for (const pid_t pid : processes_with(member_identity(record->order))) left.push_back(pid);
   }
   for (const pid_t pid : left) kill(pid, SIGKILL);
   if (!left.empty()) {
@@ -149,7 +151,7 @@ void Members::write_end(Member* member, v1::Exited exited) {
   struct stat status {};
   if (stat(member->dir.output().c_str(), &status) == 0) exited.set_output_bytes(status.st_size);
   const absl::StatusOr<Fd> lock = member->dir.lock();  // nobody starts it between the look and the mark
-  if (absl::Status written = member->dir.write_exited(exited); !written.ok())
+  if (absl::Status written = member->dir.add_end(exited); !written.ok())
     spdlog::error("{}: {}", member->dir.name(), std::string(written.message()));
   ended(member, member->run);
 }
@@ -180,7 +182,7 @@ void Members::tick() {
       clear_leftovers(member);
     } else if (!member->pidfd) {
       supervisor_gone(member);
-    } else if (member->dir.started(member->run)) {
+    } else if (const auto record = member->dir.read(); record.ok() && record->started_run >= member->run) {
       member->phase = Phase::kRunning;
       report_started(*member);
     }
@@ -201,9 +203,8 @@ void Members::adopt() {
 void Members::adopt_one(const std::string& name) {
   const std::string path = absl::StrCat(options_.dir, "/tasks/", name);
   TaskDir dir(path);
-  absl::StatusOr<v1::PrepareOrder> order = dir.order();
-  absl::StatusOr<v1::Prepared> prepared = dir.prepared();
-  if (absl::EndsWith(name, ".new") || !order.ok() || !prepared.ok()) {
+  const absl::StatusOr<TaskRecord> record = dir.read();
+  if (absl::EndsWith(name, ".new") || !record.ok()) {
     // Half made by an agent that died, or lost by the machine: nobody was told of it, or a new incarnation
     // says it all.
     spdlog::warn("{} is not whole: deleted", path);
@@ -212,32 +213,31 @@ void Members::adopt_one(const std::string& name) {
   }
   auto owned = std::make_unique<Member>(path);
   Member* member = owned.get();
-  member->ref = order->member();
+  member->ref = record->order.member();
   if (!members_.emplace(key_of(member->ref), std::move(owned)).second) return;
-  member->leases.push_back({prepared->port(), PortRange::lease_port(prepared->port())});
-  for (const v1::NamedPort& port : prepared->ports())
+  const v1::Prepared& prepared = record->prepared;
+  member->leases.push_back({prepared.port(), PortRange::lease_port(prepared.port())});
+  for (const v1::NamedPort& port : prepared.ports())
     member->leases.push_back({port.port(), PortRange::lease_port(port.port())});
 
-  const std::optional<uint32_t> ended_run = dir.last_run("exit");
-  const std::optional<uint32_t> started_run = dir.last_run("started");
-  absl::StatusOr<Fd> lock = dir.lock();
+  member->stop_asked = record->stop.has_value();
+  member->run = record->start ? record->start->run() : 0;
+  if (record->end && record->ended(member->run)) {
+    member->run = record->end->run();
+    member->phase = Phase::kEnded;
+    if (!record->told) tell_end(member);
+    return;
+  }
+  if (member->run == 0) return;  // prepared
+  const absl::StatusOr<Fd> lock = dir.lock();
   if (lock.ok() && !lock->valid()) {
-    member->run = dir.last_run("start").value_or(1);
-    if (!exists(dir.file("exit", member->run))) {
-      member->stop_asked = dir.stop().has_value();
-      adopt_supervisor(member);
-      return;
-    }
+    adopt_supervisor(member);
+  } else if (record->started_run >= member->run) {
+    clear_leftovers(member);
+  } else if (member->run > 1) {
+    member->phase = Phase::kEnded;  // the next run was ordered, and will be again
+    member->run = record->end ? record->end->run() : 0;
   }
-  if (started_run && (!ended_run || *ended_run < *started_run)) {
-    member->run = *started_run;
-    if (lock.ok()) lock->reset();
-    return clear_leftovers(member);
-  }
-  if (!ended_run) return;  // prepared
-  member->run = *ended_run;
-  member->phase = Phase::kEnded;
-  if (!dir.told(member->run)) tell_end(member);
 }
 
 }  // namespace muster::agent

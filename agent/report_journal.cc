@@ -1,7 +1,6 @@
 #include "agent/report_journal.h"
 
 #include <fcntl.h>
-#include <isa-l/crc.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,11 +14,6 @@ namespace {
 constexpr size_t kHeaderBytes = 8;
 constexpr size_t kFileBytesMax = 512 << 20;
 enum Kind : uint8_t { kBegin = 1, kReport = 2, kAcknowledged = 3 };
-
-uint32_t crc32c(std::string_view bytes) {
-  auto* data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));
-  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~0U);
-}
 
 void append_frame(std::string* out, Kind kind, std::string_view payload) {
   std::string body(1, static_cast<char>(kind));

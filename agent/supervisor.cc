@@ -37,7 +37,7 @@ class Supervisor {
  private:
   void say(char event) const { (void)!write(events_.get(), &event, 1); }
   bool claim();
-  absl::Status load();
+  absl::Status limit();
   void start();
   void never_started(const std::string& message);
   void watch();
@@ -54,9 +54,7 @@ class Supervisor {
   const TaskDir dir_;
   Fd events_;
   Fd lock_;
-  v1::PrepareOrder order_;
-  v1::Prepared prepared_;
-  v1::StartOrder start_;
+  TaskRecord record_;  // as it was when this supervisor took the task
   std::optional<TaskCgroup> cgroup_;
   std::optional<TaskOutput> output_;
   TaskProcess task_;
@@ -79,23 +77,16 @@ bool Supervisor::claim() {
   }
   if (!lock.ok() || !lock->valid()) return false;
   lock_ = std::move(*lock);
-  if (dir_.started(request_.run) || exists(dir_.file("exit", request_.run)) || exists(dir_.file("exit", 0)))
-    return false;
-  const std::string id =
-      absl::StrCat(boot_id(), " ", getpid(), " ", process_start_time(getpid()).value_or(0), "\n");
-  return ftruncate(lock_.get(), 0) == 0 && pwrite(lock_.get(), id.data(), id.size(), 0) > 0;
+  absl::StatusOr<TaskRecord> record = dir_.read();
+  if (!record.ok() || record->started_run >= request_.run || record->ended(request_.run)) return false;
+  record_ = std::move(*record);
+  return dir_.add_supervisor({boot_id(), getpid(), process_start_time(getpid()).value_or(0)}).ok();
 }
 
-absl::Status Supervisor::load() {
-  absl::StatusOr<v1::PrepareOrder> order = dir_.order();
-  absl::StatusOr<v1::Prepared> prepared = dir_.prepared();
-  absl::StatusOr<v1::StartOrder> start = dir_.start(request_.run);
-  for (const absl::Status& status : {order.status(), prepared.status(), start.status()})
-    if (!status.ok()) return status;
-  order_ = std::move(*order);
-  prepared_ = std::move(*prepared);
-  start_ = std::move(*start);
-  const v1::Resources& asked = order_.task().resources();
+absl::Status Supervisor::limit() {
+  if (!record_.start || record_.start->run() != request_.run)
+    return absl::DataLossError(absl::StrCat(dir_.file("task"), " has no order to start run ", request_.run));
+  const v1::Resources& asked = record_.order.task().resources();
   cgroup_.emplace(request_.cgroups, dir_.name(),
                   CgroupLimits{asked.cpu_milli(), asked.memory_bytes(), kPidsMax});
   return cgroup_->create();
@@ -111,12 +102,13 @@ void Supervisor::never_started(const std::string& message) {
 void Supervisor::start() {
   output_.emplace(dir_.output(), request_.output_bytes_max);
   TaskCommand command;
-  command.environment = member_environment(order_, prepared_, start_, base_environment());
-  command.directory = order_.workdir().empty() ? dir_.file("work") : order_.workdir();
-  command.words.assign(order_.task().command().begin(), order_.task().command().end());
-  if (!order_.task().script().empty()) command.words = {"/bin/sh", dir_.file("script")};
+  command.environment =
+      member_environment(record_.order, record_.prepared, *record_.start, base_environment());
+  command.directory = record_.order.workdir().empty() ? dir_.file("work") : record_.order.workdir();
+  command.words.assign(record_.order.task().command().begin(), record_.order.task().command().end());
+  if (!record_.order.task().script().empty()) command.words = {"/bin/sh", dir_.file("script")};
 
-  if (absl::Status mark = create_exclusive(dir_.file("started", request_.run), "", true); !mark.ok())
+  if (absl::Status mark = dir_.add_started(request_.run); !mark.ok())
     return never_started(std::string(mark.message()));
   absl::StatusOr<TaskProcess> task = start_task(command, *cgroup_);
   started_ms_ = boottime_ms();
@@ -129,11 +121,9 @@ void Supervisor::start() {
     return end(std::move(exited));
   }
   task_ = std::move(*task);
-  if (task_.exec_errno != 0) {
-    message_ = task_.exec_what;
+  if (!task_.failed.empty()) {
+    message_ = task_.failed;
     output_->say(message_);
-  } else {
-    write_atomic(dir_.file("pid"), absl::StrCat(task_.pid, "\n")).IgnoreError();
   }
   say(kEventStarted);
   watch();
@@ -143,7 +133,7 @@ int Supervisor::poll_timeout_ms() const {
   if (killing_) return 20;
   int64_t timeout = -1;
   if (kill_at_ms_ != 0) timeout = std::max<int64_t>(0, kill_at_ms_ - boottime_ms());
-  if (order_.stop_after_ms() > 0 && kill_at_ms_ == 0) timeout = kLookAtConnectionMs;
+  if (record_.order.stop_after_ms() > 0 && kill_at_ms_ == 0) timeout = kLookAtConnectionMs;
   return static_cast<int>(std::min<int64_t>(timeout, 60'000));
 }
 
@@ -159,7 +149,7 @@ void Supervisor::watch() {
     if (polled[1].revents != 0) output_open_ = output_->copy(task_.output.get());
     reap();
     if (kill_at_ms_ != 0 && boottime_ms() >= kill_at_ms_) killing_ = true;
-    if (order_.stop_after_ms() > 0 && kill_at_ms_ == 0) look_at_connection();
+    if (record_.order.stop_after_ms() > 0 && kill_at_ms_ == 0) look_at_connection();
     // What the main process leaves behind ends with it. As its subreaper we are the parent of all that is
     // left.
     if (ended_) {
@@ -202,7 +192,8 @@ void Supervisor::reap() {
 }
 
 void Supervisor::look_at_stop() {
-  if (const std::optional<StopRequest> request = dir_.stop()) begin_stop(request->grace_ms, request->signal);
+  const absl::StatusOr<TaskRecord> now = dir_.read();
+  if (now.ok() && now->stop) begin_stop(now->stop->grace_ms, now->stop->signal);
 }
 
 // A later request may shorten the grace, never lengthen it.
@@ -221,11 +212,12 @@ void Supervisor::look_at_connection() {
   const Fd file(open(request_.connected.c_str(), O_RDONLY | O_CLOEXEC));
   if (file && pread(file.get(), &written_ms, sizeof written_ms, 0) == sizeof written_ms)
     heard_ms = std::max(heard_ms, written_ms);
-  if (boottime_ms() - heard_ms < order_.stop_after_ms()) return;
-  message_ = absl::StrCat("stopped: no server was heard for ", order_.stop_after_ms(), " ms (on_disconnect)");
+  if (boottime_ms() - heard_ms < record_.order.stop_after_ms()) return;
+  message_ =
+      absl::StrCat("stopped: no server was heard for ", record_.order.stop_after_ms(), " ms (on_disconnect)");
   output_->say(message_);
-  const int signal = signal_number(order_.signal());
-  begin_stop(order_.grace_ms(), signal != 0 ? signal : SIGTERM);
+  const int signal = signal_number(record_.order.signal());
+  begin_stop(record_.order.grace_ms(), signal != 0 ? signal : SIGTERM);
 }
 
 void Supervisor::kill_all() {
@@ -235,15 +227,14 @@ void Supervisor::kill_all() {
 }
 
 void Supervisor::end(v1::Exited exited) {
-  *exited.mutable_member() = order_.member();
+  *exited.mutable_member() = record_.order.member();
   exited.set_run(request_.run);
   if (output_) exited.set_output_bytes(output_->bytes());
   if (cgroup_) cgroup_->remove();
-  if (!dir_.write_exited(exited).ok()) return;  // the disk refuses: the agent finds us gone without an end
+  if (!dir_.add_end(exited).ok()) return;  // the disk refuses: the agent finds us gone without an end
   say(kEventEnded);
   // The agent knows; this is for the machine's own death.
-  sync_path(dir_.file("exit", request_.run)).IgnoreError();
-  sync_path(dir_.path()).IgnoreError();
+  dir_.sync().IgnoreError();
 }
 
 void Supervisor::run() {
@@ -253,8 +244,8 @@ void Supervisor::run() {
   sigaddset(&set, SIGCHLD);
   sigaddset(&set, SIGUSR1);
   signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (absl::Status status = load(); !status.ok()) return never_started(std::string(status.message()));
-  if (dir_.stop()) return never_started("stopped before it started");
+  if (absl::Status status = limit(); !status.ok()) return never_started(std::string(status.message()));
+  if (record_.stop) return never_started("stopped before it started");
   start();
 }
 

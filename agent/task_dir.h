@@ -1,20 +1,16 @@
-// One member's directory, DIR/tasks/JOB.ELEMENT.ATTEMPT.RANK: all that must outlive the agent, and what the
-// agent and the member's supervisor tell each other through the disk.
+// One member's directory, DIR/tasks/JOB.ELEMENT.ATTEMPT.RANK: all that must outlive the agent.
 //
-//     order        v1::PrepareOrder, as it came
-//     prepared     v1::Prepared: the address and the ports
+//     task         what happened to it, in order (below)
+//     output.log   what it wrote, all runs; not there until it writes
 //     script       the job's script, where it has one
-//     start-RUN    v1::StartOrder of a run
-//     supervisor   locked (flock) by the living supervisor; names it: boot id, pid, start time
-//     started-RUN  made exclusively and synced before the task's first instruction: never started again
-//     stop         grace and signal, for the supervisor
-//     exit-RUN     v1::Exited without its header: the end of the run. exit-0: it never started
-//     told-RUN     the report of that end is in the journal
-//     output.log   what the task wrote, all runs
-//     pid          of the running task, for people
-//     work/        its directory, unless the job names one
+//     work/        the directory that it starts in, unless the job names one
 //
-// Whoever writes exit-RUN or started-RUN holds the lock, so that a run has one end, and no start after it.
+// `task` is one append-only file, because files are what a short task costs most: a member has three inodes.
+// Its records are written by the agent and by the member's supervisor, each with one write, and are framed
+// with a CRC32C: a record that a dying process left torn is skipped. The file is locked (flock) by the living
+// supervisor; whoever writes that a run has started or has ended holds that lock, so that a run has one end,
+// and no start after it. `started` is synced before the task's first instruction: what is marked so is never
+// started again under that run's number.
 #pragma once
 
 #include <sys/types.h>
@@ -40,6 +36,20 @@ struct StopRequest {
   int signal = 0;
 };
 
+// The file, read from its beginning: of each kind the last record.
+struct TaskRecord {
+  v1::PrepareOrder order;
+  v1::Prepared prepared;
+  std::optional<v1::StartOrder> start;
+  std::optional<SupervisorId> supervisor;
+  std::optional<StopRequest> stop;
+  uint32_t started_run = 0;       // 0: none has started
+  std::optional<v1::Exited> end;  // run 0: it never started, and never will
+  bool told = false;              // the report of that end is in the journal
+
+  bool ended(uint32_t run) const { return end && (end->run() == 0 || end->run() >= run); }
+};
+
 class TaskDir {
  public:
   explicit TaskDir(std::string path) : path_(std::move(path)) {}
@@ -47,35 +57,28 @@ class TaskDir {
   const std::string& path() const { return path_; }
   std::string name() const { return path_.substr(path_.rfind('/') + 1); }
   std::string file(const char* name) const { return path_ + "/" + name; }
-  std::string file(const char* name, uint32_t run) const { return file(name) + "-" + std::to_string(run); }
   std::string output() const { return file("output.log"); }
 
   // Makes the directory whole or not at all.
   absl::Status create(const v1::PrepareOrder& order, const v1::Prepared& prepared) const;
 
-  absl::StatusOr<v1::PrepareOrder> order() const;
-  absl::StatusOr<v1::Prepared> prepared() const;
-  absl::StatusOr<v1::StartOrder> start(uint32_t run) const;
-  absl::Status write_start(const v1::StartOrder& order) const;
+  // DATA_LOSS when even the order is missing.
+  absl::StatusOr<TaskRecord> read() const;
 
-  absl::StatusOr<v1::Exited> exited(uint32_t run) const;
-  absl::Status write_exited(const v1::Exited& exited) const;  // not synced; the caller holds the lock
-
-  bool started(uint32_t run) const;
-  bool told(uint32_t run) const;
-  absl::Status mark_told(uint32_t run) const;
-
-  absl::Status write_stop(const StopRequest& request) const;
-  std::optional<StopRequest> stop() const;
+  absl::Status add_start(const v1::StartOrder& order) const;
+  absl::Status add_stop(const StopRequest& request) const;
+  absl::Status add_supervisor(const SupervisorId& id) const;
+  absl::Status add_started(uint32_t run) const;       // synced, with the directory
+  absl::Status add_end(const v1::Exited& end) const;  // not synced
+  absl::Status add_told() const;
+  absl::Status sync() const;
 
   // The lock, or nothing while another process holds it.
   absl::StatusOr<Fd> lock() const;
-  absl::StatusOr<SupervisorId> supervisor() const;
-
-  // The highest run with a mark of that kind ("started", "exit"); nothing when there is none.
-  std::optional<uint32_t> last_run(std::string_view kind) const;
 
  private:
+  absl::Status append(char kind, std::string_view payload, bool synced) const;
+
   std::string path_;
 };
 

@@ -11,10 +11,9 @@
 
 namespace muster::agent {
 
-TaskOutput::TaskOutput(const std::string& path, int64_t bytes_max)
-    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)), bytes_max_(bytes_max) {
+TaskOutput::TaskOutput(const std::string& path, int64_t bytes_max) : path_(path), bytes_max_(bytes_max) {
   struct stat status {};
-  if (file_ && fstat(file_.get(), &status) == 0) bytes_ = status.st_size;
+  if (stat(path.c_str(), &status) == 0) bytes_ = status.st_size;  // of earlier runs
   full_ = bytes_ >= bytes_max_;
 }
 
@@ -34,14 +33,19 @@ void TaskOutput::write(std::string_view data) {
   if (full_) return;
   if (bytes_ + static_cast<int64_t>(data.size()) <= bytes_max_) {
     // A full disk loses output, never the task.
-    if (write_all(file_.get(), data)) bytes_ += static_cast<int64_t>(data.size());
+    append(data);
     return;
   }
   full_ = true;
   data = data.substr(0, static_cast<size_t>(bytes_max_ - bytes_));
   std::string last(data);
   absl::StrAppend(&last, "\nmuster: output is kept up to ", bytes_max_, " bytes; the rest is dropped\n");
-  if (write_all(file_.get(), last)) bytes_ += static_cast<int64_t>(last.size());
+  append(last);
+}
+
+void TaskOutput::append(std::string_view data) {
+  if (!file_) file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (file_ && write_all(file_.get(), data)) bytes_ += static_cast<int64_t>(data.size());
 }
 
 void TaskOutput::say(const std::string& text) {

@@ -22,8 +22,10 @@ class TaskOutput {
 
  private:
   void write(std::string_view data);
+  void append(std::string_view data);
 
-  Fd file_;
+  const std::string path_;
+  Fd file_;  // made when there is something to write
   const int64_t bytes_max_;
   int64_t bytes_ = 0;
   bool full_ = false;

@@ -1,5 +1,6 @@
-// The task's own process: forked with everything prepared that could fail slowly, so that between fork and
-// exec there is little left to do.
+// The task's own process. It is made as posix_spawn makes one (it borrows the supervisor's memory until it
+// has its own program), since copying the address space of this binary would cost more than a short task
+// does.
 #pragma once
 
 #include <sys/types.h>
@@ -23,12 +24,11 @@ struct TaskCommand {
 struct TaskProcess {
   pid_t pid = -1;      // leads its own session and process group
   Fd output;           // what it and its children write, non-blocking
-  int exec_errno = 0;  // it could not run its command, and has exited
-  std::string exec_what;
+  std::string failed;  // why it could not run its command; then it has exited
 };
 
-// Returns once the command runs or has failed to: then exec_errno is set, and the process exits with 127 (not
-// found) or 126, as a shell would say it.
+// Returns once the command runs or has failed to: then the process has exited with 127 (not found) or 126, as
+// a shell would say it.
 absl::StatusOr<TaskProcess> start_task(const TaskCommand& command, const TaskCgroup& cgroup);
 
 }  // namespace muster::agent

@@ -107,10 +107,10 @@ std::vector<pid_t> TestAgent::left_over() const {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(dir_ + sub, error)) {
       const TaskDir dir(entry.path());
-      if (!exists(dir.file("supervisor"))) continue;
       const absl::StatusOr<Fd> lock = dir.lock();
-      if (lock.ok() && lock->valid()) continue;
-      if (const absl::StatusOr<SupervisorId> id = dir.supervisor(); id.ok()) out.push_back(id->pid);
+      if (!lock.ok() || lock->valid()) continue;
+      const absl::StatusOr<TaskRecord> record = dir.read();
+      if (record.ok() && record->supervisor) out.push_back(record->supervisor->pid);
     }
   }
   return out;
