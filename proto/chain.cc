@@ -2,15 +2,14 @@
 
 #include <xxhash.h>
 
-#include <cstring>
-
 namespace muster {
 
 std::string Chain::bytes() const {
   if (*this == Chain{}) return {};
-  std::string out(16, '\0');
-  std::memcpy(out.data(), &low, 8);
-  std::memcpy(out.data() + 8, &high, 8);
+  std::string out;
+  for (uint64_t half : {high, low}) {
+    for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(half >> shift & 255);
+  }
   return out;
 }
 
@@ -18,7 +17,7 @@ std::string Chain::hex() const {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   for (uint64_t half : {high, low}) {
-    for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(half >> shift) & 15];
+    for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[half >> shift & 15];
   }
   return out;
 }
@@ -26,8 +25,8 @@ std::string Chain::hex() const {
 Chain Chain::from_bytes(std::string_view bytes) {
   Chain out;
   if (bytes.size() != 16) return out;
-  std::memcpy(&out.low, bytes.data(), 8);
-  std::memcpy(&out.high, bytes.data() + 8, 8);
+  for (int i = 0; i < 8; ++i) out.high = out.high << 8 | static_cast<unsigned char>(bytes[i]);
+  for (int i = 8; i < 16; ++i) out.low = out.low << 8 | static_cast<unsigned char>(bytes[i]);
   return out;
 }
 

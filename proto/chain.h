@@ -16,7 +16,7 @@ struct Chain {
   uint64_t high = 0;
   auto operator<=>(const Chain&) const = default;
 
-  std::string bytes() const;  // 16 bytes, little-endian; "" for the empty chain
+  std::string bytes() const;  // 16 bytes, as hex() writes them; "" for the empty chain
   std::string hex() const;
   static Chain from_bytes(std::string_view bytes);  // anything but 16 bytes gives the empty chain
 };

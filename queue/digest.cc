@@ -21,11 +21,8 @@ std::string StateDigest::hex() const {
 }
 
 std::string StateDigest::bytes() const {
-  std::string out;
-  for (uint64_t half : {low, high}) {
-    for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(half >> shift & 255);
-  }
-  return out;
+  const std::string bytes = Chain{low, high}.bytes();
+  return bytes.empty() ? std::string(16, '\0') : bytes;
 }
 
 StateDigest StateDigest::from_bytes(std::string_view bytes) {

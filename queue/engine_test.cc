@@ -260,6 +260,14 @@ TEST(Engine, WhatCouldNotBeAppendedIsSaid) {
   cell.finish();
 }
 
+TEST(Digest, IsTheSameAsBytesAndAsHex) {
+  const StateDigest digest{0x0123456789abcdef, 0xfedcba9876543210};
+  EXPECT_EQ(digest.hex(), "fedcba98765432100123456789abcdef");
+  EXPECT_EQ(digest.bytes().substr(0, 2), "\xfe\xdc");
+  EXPECT_EQ(StateDigest::from_bytes(digest.bytes()), digest);
+  EXPECT_EQ(Chain::from_bytes(Chain{1, 2}.bytes()), (Chain{1, 2}));
+}
+
 TEST(Engine, AServerThatReadsNoTicksLetsItsAgentsGo) {
   TestCell cell;
   cell.node("a1", 4);
