@@ -25,7 +25,7 @@ using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
 constexpr size_t kInboxMax = 4096;
 constexpr int kOutputChunksMax = 8;
 constexpr int64_t kBackOffMinMs = 50;
-constexpr int64_t kBackOffMaxMs = 2000;
+constexpr int64_t kBackOffMaxMs = 1000;
 constexpr int64_t kSupersededBackOffMs = 5000;
 constexpr int64_t kDialMs = 3000;
 constexpr int64_t kWelcomeMs = 20'000;
@@ -40,7 +40,13 @@ std::shared_ptr<grpc::Channel> dial(const std::string& server) {
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   auto channel = grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
   const auto deadline = std::chrono::system_clock::now() + milliseconds(kDialMs);
-  return channel->WaitForConnected(deadline) ? channel : nullptr;
+  // A refused connection is known at once; the next server is not kept waiting for this one.
+  for (grpc_connectivity_state state = channel->GetState(true); state != GRPC_CHANNEL_READY;
+       state = channel->GetState(true)) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || !channel->WaitForStateChange(state, deadline))
+      return nullptr;
+  }
+  return channel;
 }
 
 }  // namespace

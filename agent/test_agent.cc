@@ -66,7 +66,10 @@ int TestAgent::stop() {
 
 int TestAgent::wait() {
   int status = 0;
-  waitpid(pid_, &status, 0);
+  for (int i = 0; waitpid(pid_, &status, WNOHANG) == 0; ++i) {
+    if (i == kPatienceTries * 10) ::kill(pid_, SIGKILL);  // then the code tells
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
