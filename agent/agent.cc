@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -76,8 +77,10 @@ class Agent {
 
 absl::Status Agent::open() {
   options_.dir = std::filesystem::absolute(options_.dir).lexically_normal().string();
-  for (const char* sub : {"/tasks", "/done"})
+  for (const char* sub : {"/tasks", "/done"}) {
     if (absl::Status status = make_directories(options_.dir + sub); !status.ok()) return status;
+    chmod((options_.dir + sub).c_str(), 0700);  // orders hold jobs' environments
+  }
   absl::StatusOr<Fd> lock = lock_agent_dir(options_.dir);
   if (!lock.ok()) return lock.status();
   lock_ = std::move(*lock);
@@ -278,6 +281,7 @@ int Agent::run() {
   if (absl::Status status = journal_->commit(); !status.ok())
     spdlog::error("{}", std::string(status.message()));
   session_.reset();
+  remove_cgroups(cgroups_);
   return *exit_code_;
 }
 

@@ -203,6 +203,19 @@ TEST_F(AgentCrash, SigtermEndsOnlyTheAgent) {
   EXPECT_EQ(wait_end(order.member()).code(), 6);
 }
 
+TEST_F(AgentCrash, WithoutItsSpawnerAnAgentEndsAndTasksGoOn) {
+  begin();
+  const v1::PrepareOrder order = waiting_task(1);
+  launch(order);
+  ASSERT_GT(agent_.spawner(), 0);
+  kill(agent_.spawner(), SIGKILL);
+  EXPECT_EQ(agent_.wait(), kExitFailed);
+  begin();
+  let_go();
+  EXPECT_EQ(wait_end(order.member()).code(), 6);
+  EXPECT_EQ(runs(), "1\n");
+}
+
 TEST_F(AgentCrash, CutOffForTooLongATaskThatAskedForItStops) {
   begin();
   v1::PrepareOrder order = agent_.order(1, "sleep 1000");

@@ -119,6 +119,10 @@ CgroupTrees find_cgroups(const std::string& mounts, const std::string& own, cons
   return trees;
 }
 
+void remove_cgroups(const CgroupTrees& trees) {
+  for (const std::string& path : trees.distinct()) rmdir(path.c_str());
+}
+
 int64_t own_memory_limit(const std::string& mounts, const std::string& own) {
   int64_t limit = 0;
   const std::string v1 = own_group(mounts, own, "memory");

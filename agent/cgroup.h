@@ -29,6 +29,9 @@ struct CgroupTrees {
 CgroupTrees find_cgroups(const std::string& mounts, const std::string& own, const std::string& node,
                          std::vector<std::string>* notes);
 
+// Removes the node's groups, unless tasks live in them.
+void remove_cgroups(const CgroupTrees& trees);
+
 // The memory limit of the agent's own group; 0: none found.
 int64_t own_memory_limit(const std::string& mounts, const std::string& own);
 

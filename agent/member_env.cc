@@ -46,6 +46,17 @@ Environment base_environment() {
   return out;
 }
 
+std::vector<std::string> take_out_too_long(Environment* environment) {
+  constexpr size_t kEntryBytesMax = (128 << 10) - 2;  // with '=' and the final zero
+  std::vector<std::string> out;
+  for (auto it = environment->begin(); it != environment->end();) {
+    const bool fits = it->first.size() + it->second.size() <= kEntryBytesMax;
+    if (!fits) out.push_back(it->first);
+    it = fits ? std::next(it) : environment->erase(it);
+  }
+  return out;
+}
+
 Environment member_identity(const v1::PrepareOrder& order) {
   const v1::MemberRef& member = order.member();
   Environment out;

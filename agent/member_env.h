@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "muster/v1/service.pb.h"
 
@@ -19,6 +20,10 @@ Environment member_environment(const v1::PrepareOrder& order, const v1::Prepared
 
 // PATH, HOME, LANG and USER of the calling process, with defaults for the first two.
 Environment base_environment();
+
+// Takes out what no process can be given (a variable's name and value are at most 128 KiB) and returns the
+// names: the MUSTER_HOSTS of a gang of thousands can be such.
+std::vector<std::string> take_out_too_long(Environment* environment);
 
 // The variables that name one member and no other: how its processes are recognised.
 Environment member_identity(const v1::PrepareOrder& order);

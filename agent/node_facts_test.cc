@@ -114,6 +114,14 @@ TEST(MemberEnvironment, WithoutDevicesNoneAreVisible) {
   EXPECT_EQ(env.count("MUSTER_END_TIME"), 0u);
 }
 
+TEST(MemberEnvironment, WhatNoProcessCanBeGivenIsNamed) {
+  Environment env = {{"A", "1"}, {"MUSTER_HOSTS", std::string(131'072 - 14, 'x')}};
+  EXPECT_THAT(take_out_too_long(&env), ::testing::IsEmpty());
+  env["MUSTER_HOSTS"] += 'x';
+  EXPECT_THAT(take_out_too_long(&env), ::testing::ElementsAre("MUSTER_HOSTS"));
+  EXPECT_EQ(env, (Environment{{"A", "1"}}));
+}
+
 TEST(GpuModel, IsTheNameThatPeopleUse) {
   EXPECT_EQ(gpu_model("NVIDIA A100-SXM4-80GB"), "a100");
   EXPECT_EQ(gpu_model("NVIDIA A100 80GB PCIe"), "a100");

@@ -104,6 +104,8 @@ void Supervisor::start() {
   TaskCommand command;
   command.environment =
       member_environment(record_.order, record_.prepared, *record_.start, base_environment());
+  for (const std::string& name : take_out_too_long(&command.environment))
+    output_->say(name + " is not set: it would be longer than 128 KiB");
   command.directory = record_.order.workdir().empty() ? dir_.file("work") : record_.order.workdir();
   command.words.assign(record_.order.task().command().begin(), record_.order.task().command().end());
   if (!record_.order.task().script().empty()) command.words = {"/bin/sh", dir_.file("script")};

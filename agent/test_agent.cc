@@ -35,7 +35,7 @@ TestAgent::TestAgent(std::vector<std::string> servers, std::vector<std::string> 
 }
 
 TestAgent::~TestAgent() {
-  kill();
+  if (pid_ >= 0) stop();
   for (int i = 0; i < 20; ++i) {
     for (const pid_t pid : left_over()) ::kill(pid, SIGKILL);
     if (left_over().empty()) break;
@@ -102,6 +102,13 @@ v1::StartOrder TestAgent::start_order(const v1::MemberRef& member, uint32_t run)
   out.add_task_names("main");
   out.add_task_replicas(1);
   return out;
+}
+
+pid_t TestAgent::spawner() const {
+  for (const pid_t child : children_of(pid_)) {
+    if (read_file(absl::StrCat("/proc/", child, "/comm")).value_or("") == "muster-spawner\n") return child;
+  }
+  return -1;
 }
 
 std::vector<pid_t> TestAgent::left_over() const {

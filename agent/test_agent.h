@@ -20,9 +20,10 @@ class TestAgent {
   ~TestAgent();
 
   void start();
-  void kill();  // SIGKILL
-  int stop();   // SIGTERM; the exit code
-  int wait();   // for its own end; the exit code
+  void kill();            // SIGKILL
+  int stop();             // SIGTERM; the exit code
+  int wait();             // for its own end; the exit code
+  pid_t spawner() const;  // -1: not there
   const std::string& dir() const { return dir_; }
   const std::string& marker() const { return marker_; }
 
