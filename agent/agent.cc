@@ -120,12 +120,12 @@ absl::Status Agent::open_journal() {
     spdlog::error("{}: this node begins a new incarnation, and what it runs is stopped",
                   std::string(journal.status().message()));
     identity_.incarnation = random_nonzero();
-    if (absl::Status status = save_identity(options_.dir, identity_); !status.ok()) return status;
   }
   absl::StatusOr<std::unique_ptr<ReportJournal>> journal = ReportJournal::create(path, identity_.incarnation);
   if (!journal.ok()) return journal.status();
   journal_ = std::move(*journal);
-  return absl::OkStatus();
+  return save_identity(options_.dir,
+                       identity_);  // the journal first: an identity without one would be damage
 }
 
 void Agent::find_limits() {

@@ -78,7 +78,9 @@ void Members::supervisor_gone(Member* member) {
   const absl::StatusOr<TaskRecord> record = member->dir.read();
   if (record.ok() && record->ended(member->run)) return ended(member, record->end->run());
   if (lock.ok() && !lock->valid()) {
-    adopt_supervisor(member);
+    // Another one, of an earlier agent's order, was first: it is heard no other way that it has started.
+    const bool starting = member->phase == Phase::kStarting;
+    if (adopt_supervisor(member) && starting && member->phase == Phase::kRunning) report_started(*member);
     return;
   }
   if (!record.ok() || record->started_run >= member->run) return clear_leftovers(member);

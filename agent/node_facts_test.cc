@@ -266,6 +266,7 @@ TEST_F(Scratch, TheDirectoryKeepsItsNodesName) {
   const absl::StatusOr<NodeIdentity> first = load_identity(dir_, "", "a1", &fresh);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_TRUE(fresh);
+  ASSERT_TRUE(save_identity(dir_, *first).ok());
   const absl::StatusOr<NodeIdentity> again = load_identity(dir_, "", "renamed", &fresh);
   EXPECT_FALSE(fresh);
   EXPECT_EQ(again->name, "a1");

@@ -52,7 +52,6 @@ absl::StatusOr<NodeIdentity> load_identity(const std::string& dir, const std::st
     *fresh = true;
     identity.incarnation = random_nonzero();
     identity.boot = boot_id();
-    if (absl::Status status = save_identity(dir, identity); !status.ok()) return status;
   }
   return identity;
 }

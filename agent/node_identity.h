@@ -21,8 +21,9 @@ struct NodeIdentity {
 // One agent a directory. ALREADY_EXISTS while another one holds it.
 absl::StatusOr<Fd> lock_agent_dir(const std::string& dir);
 
-// Reads or makes the identity. `asked_name` empty: the name there is, else `default_name`. `fresh` says that
-// the incarnation is new. FAILED_PRECONDITION when the directory belongs to a node of another name.
+// Reads the identity, or makes one. `asked_name` empty: the name there is, else `default_name`. `fresh` says
+// that the incarnation is new; the caller saves it, once what belongs to it is there. FAILED_PRECONDITION
+// when the directory belongs to a node of another name.
 absl::StatusOr<NodeIdentity> load_identity(const std::string& dir, const std::string& asked_name,
                                            const std::string& default_name, bool* fresh);
 absl::Status save_identity(const std::string& dir, const NodeIdentity& identity);
