@@ -116,10 +116,11 @@ absl::Status Driver::change(v1::Record body, Done done) {
 void Driver::take_request(Turn& turn, std::vector<v1::Record> bodies, Pending pending) {
   pending.missing = bodies.size();
   pending.outcomes.resize(bodies.size());
-  if (read_only_ || stopping_) {
-    std::fill(
-        pending.outcomes.begin(), pending.outcomes.end(),
-        unavailable(read_only_ ? troubles_.text() : "the server is stopping; ask again with the same key"));
+  if (read_only_ || stopping_ || !caught_up_seen_) {
+    std::fill(pending.outcomes.begin(), pending.outcomes.end(),
+              unavailable(read_only_  ? troubles_.text()
+                          : stopping_ ? "the server is stopping; ask again with the same key"
+                                      : "the server is still reading the log; ask again"));
     finish(std::move(pending));
     return;
   }

@@ -147,6 +147,7 @@ class Driver {
   void start_reading();
   void run();
   absl::Status turn();
+  bool joined() const;
   absl::Status fold(Turn& turn, RecordBatch& batch);
   absl::Status fold_one(Turn& turn, const queue::LogInput& input);
   absl::Status commit();

@@ -113,7 +113,7 @@ absl::Status Driver::turn() {
   for (RecordBatch& batch : taken.batches) {
     if (absl::Status status = fold(turn, batch); !status.ok()) return status;
   }
-  const bool quiet = steady_clock::now() < quiet_until_ || recovering_;
+  const bool quiet = steady_clock::now() < quiet_until_;
   if (!read_only_ && !quiet) {
     if (steady_clock::now() >= next_clock_) engine_->clock(turn.now_ms, turn.wall_ms, &turn.out);
     engine_->settle(turn.now_ms, caught_up_, &turn.out);
@@ -124,11 +124,22 @@ absl::Status Driver::turn() {
   }
   if (!turn.out.fatal.empty()) return absl::DataLossError(turn.out.fatal);
   dispatch(std::move(turn.out));
-  if (caught_up_ && !caught_up_seen_.exchange(true)) update_serving();
+  if (!caught_up_seen_ && caught_up_ && joined()) {
+    caught_up_seen_ = true;
+    update_serving();
+  }
   if (uncommitted_ > 0 && steady_clock::now() >= committed_at_ + milliseconds(options_.commit_ms)) {
     if (absl::Status status = commit(); !status.ok()) return status;
   }
   return std::exchange(failed_, absl::OkStatus());
+}
+
+// Whether this server is known to the cell: the fold refuses what others write.
+bool Driver::joined() const {
+  const auto& servers = engine_->state().meta.servers();
+  return std::any_of(servers.begin(), servers.end(), [&](const v1::ServerState& server) {
+    return server.session() == engine_->options().session;
+  });
 }
 
 absl::Status Driver::fold(Turn& turn, RecordBatch& batch) {
