@@ -171,7 +171,12 @@ class World:
         return started
 
     def until_served(self):
-        wait_until(lambda: self.muster("ls").code == 0, "the server to answer")
+        def answers():
+            for process in self.processes:
+                if not process.running():
+                    raise AssertionError(f"{process.name} has ended:\n{process.text()[-2000:]}")
+            return self.muster("ls").code == 0
+        wait_until(answers, "the server to answer")
 
     def until_nodes(self, *names):
         def connected():
@@ -212,7 +217,12 @@ class World:
         seen = {}
 
         def reached():
-            seen.update(self.job(job))
+            shown = self.muster("show", job, "-o", "json")
+            if shown.code == 106:  # a server that was killed a moment ago
+                return False
+            if shown.code != 0:
+                raise AssertionError(f"muster show {job}: exit {shown.code}\n{shown.err}")
+            seen.update(json.loads(shown.out))
             return seen["state"] in states
         try:
             wait_until(reached, f"job {job} to be {' or '.join(states)}")
@@ -229,6 +239,10 @@ class World:
     def events(self, job):
         """The job's records from the log, in order."""
         return self.json_lines("events", job)
+
+    def exported(self):
+        """Every record of the log: {position, type, key, record}."""
+        return [json.loads(line) for line in self.done("log", "export").splitlines()]
 
     def verify(self):
         """Has the log folded again from its beginning; returns the digest that both agree on."""

@@ -65,7 +65,7 @@ def main():
             if options.key is None or key in options.key:
                 print(json.dumps({"position": base + message.offset(), "type": headers["type"],
                                   "format": int(headers["format"]), "key": key,
-                                  "record": json_format.MessageToDict(record)}))
+                                  "record": json_format.MessageToDict(record, preserving_proto_field_name=True)}))
 
 
 if __name__ == "__main__":

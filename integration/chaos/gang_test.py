@@ -18,7 +18,7 @@ class TwoGangsTest(CellTest):
             self.assertEqual(self.world.until_terminal(job)["state"], "SUCCEEDED")
         held = {}  # job: the members that hold their places
         placed = []
-        for event in self.world.json_lines("log", "export"):
+        for event in self.world.exported():
             record = event["record"]
             if "placed" in record:
                 body = record["placed"]
@@ -43,16 +43,19 @@ class NeverTest(CellTest):
 
     def test_says_so_at_once_and_holds_nothing(self):
         job = self.world.submit("--replicas", "3", "--gpu", "8", "--", "true")
-        self.assertRefused(104, "", "why", job)
+        why = self.world.json("why", job)
+        self.assertTrue(why["never"], why)
         nodes = self.world.json_lines("node", "ls")
-        self.assertEqual([(node["cpu_free"], node["gpu_free"]) for node in nodes], [(8, 8), (8, 8)])
+        self.assertEqual([(node["cpu_free_milli"], len(node["devices_free"])) for node in nodes], [(8000, 8)] * 2)
         fits = self.world.submit(*GPUS, "--", "true")  # what comes after isn't held up
         self.assertEqual(self.world.until_terminal(fits)["state"], "SUCCEEDED")
         self.assertEqual(self.world.job(job)["attempts"], [])
+        self.assertRefused(104, f"muster: job {job}: can never run: wants 3×8 = 24 GPUs; all nodes together have 16; "
+                           f"`muster why {job}` says more", "wait", job)
 
     def test_a_node_that_joins_makes_it_run(self):
         job = self.world.submit("--replicas", "3", "--gpu", "8", "--", "true")
-        self.assertEqual(self.world.muster("why", job).code, 104)
+        self.assertTrue(self.world.json("why", job)["never"])
         self.world.agent("n2", *self.agent_options)
         self.assertEqual(self.world.until_terminal(job)["state"], "SUCCEEDED")
 

@@ -36,7 +36,8 @@ class KeyTest(unittest.TestCase):
 
         refused = world.muster("submit", "--key", "once", "--name", "one", "--", "false")
         self.assertEqual(refused.code, 1)
-        self.assertEqual(refused.err.strip(), "")
+        self.assertEqual(refused.err, f"muster: key 'once' was used for job {job} with another spec; "
+                                      "use a new key for a new job\n")
 
 
 if __name__ == "__main__":

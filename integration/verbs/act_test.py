@@ -1,4 +1,5 @@
 """hold, release, cancel, requeue, retry, update: what each does, and what it refuses to do."""
+import pathlib
 import unittest
 
 from world import CellTest, wait_until
@@ -32,7 +33,7 @@ class ActTest(CellTest):
         wait_until(lambda: b"600" not in self.commands(), "the member to be gone")
 
     def commands(self):
-        return b"".join(open(f"/proc/{pid}/cmdline", "rb").read() for pid in self.world.living())
+        return b"".join(pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.world.living())
 
     def test_requeue(self):
         job = self.submit("--", "sh", "-c", "[ $MUSTER_ATTEMPT = 2 ] || sleep 600")
@@ -94,7 +95,7 @@ class OperateTest(CellTest):
         for job in jobs:
             self.assertEqual(self.world.until_terminal(job)["state"], "SUCCEEDED")
         queue = {queue["name"]: queue for queue in self.world.json_lines("queue", "ls")}["small"]
-        self.assertEqual(queue["limit"], {"cpu": 1})
+        self.assertEqual(queue["limit"], {"cpu": 1000})
         self.world.done("queue", "rm", "small")
         self.assertNotIn("small", {queue["name"] for queue in self.world.json_lines("queue", "ls")})
 

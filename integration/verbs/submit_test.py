@@ -106,7 +106,7 @@ script: |
         self.succeeded(any_end)
         for job in (ok, after_ok):
             ended = self.world.until_terminal(job)
-            self.assertEqual((ended["state"], ended["reason"], ended["attempts"]), ("CANCELLED", "DEPENDENCY", []))
+            self.assertEqual((ended["state"], ended["reason"], ended["attempts"]), ("FAILED", "DEPENDENCY", []))
 
     def test_several_files_and_one_document_each(self):
         answer = self.world.done("submit", *[self.file(f"name: many-{i}\nresources: {{memory: 64Mi}}\ncommand: ['true']\n")
