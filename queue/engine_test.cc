@@ -268,6 +268,20 @@ TEST(Digest, IsTheSameAsBytesAndAsHex) {
   EXPECT_EQ(Chain::from_bytes(Chain{1, 2}.bytes()), (Chain{1, 2}));
 }
 
+TEST(Engine, ANodeDescribedAnewUnderItsWorkKeepsTheCountsRight) {
+  TestCell cell;
+  TestCell::Agent& agent = cell.node("a1", 4, 4);
+  cell.submit(test_spec("x", 1, 1, 4));
+  cell.disconnect("a1");
+  agent.description.mutable_devices(0)->set_model("h100");
+  agent.description.mutable_devices()->RemoveLast();
+  cell.connect("a1");
+  EXPECT_EQ(cell.status(1), "RUNNING");
+  cell.exit_member("1.0", 0);
+  EXPECT_EQ(cell.status(1), "SUCCEEDED EXIT 0");
+  cell.finish();
+}
+
 TEST(Engine, AServerThatReadsNoTicksLetsItsAgentsGo) {
   TestCell cell;
   cell.node("a1", 4);

@@ -180,20 +180,33 @@ void State::release_places(Job& job) {
   }
 }
 
-void State::refresh_node(NodeEntry& node) {
+// What queues use by GPU model depends on how nodes are described: given back as before, used as after.
+void State::describe_node(const NodeEntry& node) {
   const v1::NodeDescription& description = node.state.description();
-  const scheduler::Node* known = cluster.find(node.state.name());
-  if (known == nullptr || known->revision != node.state.revision()) {
-    std::vector<scheduler::DeviceSlot> devices;
-    for (const v1::Device& device : description.devices())
-      devices.push_back({device.index(), device.model()});
-    cluster.describe(node.state.name(), node.state.revision(),
-                     {description.cpu_milli(), description.memory_bytes(), description.devices_size()},
-                     devices, {description.labels().begin(), description.labels().end()});
+  std::set<GangKey> gangs;
+  for (const auto& [key, rank] : node.members) gangs.insert(key);
+  for (const GangKey& key : gangs) {
+    const Job& job = *jobs.at(key);
+    usage.give_back(job.state.queue(), job.shape->total(), models_of(cluster, job), job.shape->preemptible);
   }
+  std::vector<scheduler::DeviceSlot> devices;
+  for (const v1::Device& device : description.devices()) devices.push_back({device.index(), device.model()});
+  cluster.describe(node.state.name(), node.state.revision(),
+                   {description.cpu_milli(), description.memory_bytes(), description.devices_size()}, devices,
+                   {description.labels().begin(), description.labels().end()});
+  for (const GangKey& key : gangs) {
+    const Job& job = *jobs.at(key);
+    usage.use(job.state.queue(), job.shape->total(), models_of(cluster, job), job.shape->preemptible);
+  }
+}
+
+void State::refresh_node(NodeEntry& node) {
+  const scheduler::Node* known = cluster.find(node.state.name());
+  if (known == nullptr || known->revision != node.state.revision()) describe_node(node);
   cluster.set_session(node.state.name(), node.state.session());
-  cluster.set_schedulable(node.state.name(), !node.state.unreachable() && !node.state.lost() &&
-                                                 !node.state.draining() && !node.state.quarantined());
+  const bool usable =
+      !node.state.unreachable() && !node.state.lost() && !node.state.draining() && !node.state.quarantined();
+  cluster.set_schedulable(node.state.name(), usable, node.state.draining());
 }
 
 void State::load_meta(v1::MetaState loaded) {

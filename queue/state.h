@@ -133,6 +133,7 @@ class State {
     std::optional<v1::KeyState> now, before;
   };
   void add_counts(const Job& job, int sign);
+  void describe_node(const NodeEntry& node);
   void flush_jobs(std::vector<Write>* out);
   void flush_nodes_and_queues(std::vector<Write>* out);
   void flush_keys_and_names(std::vector<Write>* out);
