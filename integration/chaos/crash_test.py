@@ -6,6 +6,7 @@ members); the interleaving of the processes remains the machine's.
 """
 import collections
 import os
+import pathlib
 import random
 import threading
 import time
@@ -131,11 +132,28 @@ class CrashTest(unittest.TestCase):
         print(f"{sum(map(len, ran.values()))} members ran; jobs by attempts: {dict(attempts)}", flush=True)
 
     def check_nothing_left(self, server, agents):
+        """What lives is the daemons and their own helpers; once those are stopped, nothing."""
         daemons = {process.pid for process in (server, *agents)}
-        wait_until(lambda: set(self.world.living()) <= daemons, "supervisors and members to be gone")
+
+        def others():
+            return [seen for seen in map(describe, self.world.living())
+                    if seen is not None and not {seen[0], seen[1]} & daemons]
+        try:
+            wait_until(lambda: not others(), "supervisors and members to be gone")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {others()}") from None
         for process in (*agents, server):
             process.stop()
-        self.assertEqual(self.world.living(), [])
+        wait_until(lambda: not self.world.living(), "the daemons' helpers to be gone")
+
+
+def describe(pid):
+    """(pid, its parent, its command), or None once it has gone."""
+    try:
+        parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return pid, parent, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (OSError, IndexError):
+        return None
 
 
 if __name__ == "__main__":
