@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-muster=$PWD/build/muster
+muster=${MUSTER_BINARY:-$PWD/build/muster}
 venv=$PWD/.cache/venv
 dir=$PWD/.cache/quickstart
 out=$dir.log
@@ -48,6 +48,7 @@ fi
 say "Starting a cell: one server on an embedded log, three agents of 2 CPUs each"
 "$muster" local --stop --dir "$dir" >/dev/null 2>&1 || true
 rm -rf "$dir"
+: >"$out"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export MUSTER_SERVER=127.0.0.1:$port
 # The agents' PATH is their members': there, `python` is the one with numpy.
@@ -60,7 +61,7 @@ cat "$out"
 
 say "Submitting examples/train/job.yaml: four ranks that sum their gradients over TCP"
 job=$("$muster" submit --workdir "$PWD/examples/train" examples/train/job.yaml)
-echo "job $job"
+echo "job $job; waiting for epoch $((epochs / 2)) of $epochs"
 until_true 300 "half of the $epochs epochs" half_done
 show_command logs "$job" --rank 0 | tail -n 3
 
