@@ -26,6 +26,10 @@ const KafkaClient::Settings kSettings = {
 
 }  // namespace
 
+const KafkaClient::Settings& kafka_producer_settings() {
+  return kSettings;
+}
+
 absl::StatusOr<std::unique_ptr<KafkaProducer>> KafkaProducer::open(const std::string& brokers,
                                                                    const std::string& topic) {
   std::unique_ptr<KafkaProducer> producer(new KafkaProducer(brokers, topic));

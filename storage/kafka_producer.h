@@ -19,6 +19,9 @@
 
 namespace muster::storage {
 
+// Beside those of KafkaClient: what a cell's records are produced with.
+const KafkaClient::Settings& kafka_producer_settings();
+
 class KafkaProducer {
  public:
   static absl::StatusOr<std::unique_ptr<KafkaProducer>> open(const std::string& brokers,

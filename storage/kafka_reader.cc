@@ -157,6 +157,10 @@ class KafkaReader : public LogReader {
 
 }  // namespace
 
+const KafkaClient::Settings& kafka_reader_settings() {
+  return kSettings;
+}
+
 absl::StatusOr<std::unique_ptr<LogReader>> open_kafka_reader(const std::string& brokers,
                                                              const std::string& topic, int64_t base,
                                                              int64_t position) {

@@ -12,10 +12,25 @@ namespace muster::tools {
 
 int submit_main(int argc, char** argv);
 int run_main(int argc, char** argv);
+int cancel_main(int argc, char** argv);
+int hold_main(int argc, char** argv);
+int release_main(int argc, char** argv);
+int requeue_main(int argc, char** argv);
+int retry_main(int argc, char** argv);
+int update_main(int argc, char** argv);
 int ls_main(int argc, char** argv);
 int show_main(int argc, char** argv);
+int why_main(int argc, char** argv);
 int logs_main(int argc, char** argv);
+int events_main(int argc, char** argv);
 int wait_main(int argc, char** argv);
+int node_main(int argc, char** argv);
+int queue_main(int argc, char** argv);
+int policy_main(int argc, char** argv);
+int local_main(int argc, char** argv);
+int log_main(int argc, char** argv);
+int status_main(int argc, char** argv);
+int bench_main(int argc, char** argv);
 int version_main(int argc, char** argv);
 
 namespace {
@@ -27,25 +42,34 @@ struct Verb {
   VerbMain main;
 };
 
-constexpr const char* kSubmit = "submit";
-constexpr const char* kWatch = "watch";
-constexpr const char* kOther = "other";
-
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> kVerbs = {
-#ifdef MUSTER_HAS_SERVER_VERB
+      {"local", "start", "a whole cell on this machine", local_main},
       {"server", "start", "one server of a cell", server_main},
-#endif
-#ifdef MUSTER_HAS_AGENT_VERB
       {"agent", "start", "the agent of a node", agent_main},
+      {"submit", "submit", "job files, or `-- command`; prints the ids", submit_main},
+      {"run", "submit", "submit one job, follow its output, end with its exit code", run_main},
+      {"retry", "submit", "a new job like one that has ended", retry_main},
+      {"ls", "watch", "jobs, the newest first", ls_main},
+      {"show", "watch", "one job, its attempts and members", show_main},
+      {"why", "watch", "why a job has not started, and what would help", why_main},
+      {"logs", "watch", "what its members wrote", logs_main},
+      {"events", "watch", "what the log says of it", events_main},
+      {"wait", "watch", "until it has ended; ends with its exit code", wait_main},
+      {"cancel", "act", "stop jobs: signal, grace, kill", cancel_main},
+      {"hold", "act", "keep pending jobs from starting", hold_main},
+      {"release", "act", "let held jobs start", release_main},
+      {"requeue", "act", "stop running jobs and queue them again", requeue_main},
+      {"update", "act", "change a job: priority, time_limit, queue, …", update_main},
+      {"node", "operate", "ls, show, drain, undrain, quarantine", node_main},
+      {"queue", "operate", "ls, set, rm", queue_main},
+      {"policy", "operate", "show, set", policy_main},
+      {"log", "operate", "cat, tail, verify, export", log_main},
+      {"status", "operate", "the server, its cell and its log", status_main},
+#ifdef MUSTER_HAS_BENCH_VERB
+      {"bench", "operate", "how fast it is, beside what its log could do", bench_main},
 #endif
-      {"submit", kSubmit, "job files, or `-- command`; prints the ids", submit_main},
-      {"run", kSubmit, "submit one job, follow its output, end with its exit code", run_main},
-      {"ls", kWatch, "jobs, the newest first", ls_main},
-      {"show", kWatch, "one job, its attempts and members", show_main},
-      {"logs", kWatch, "what its members wrote", logs_main},
-      {"wait", kWatch, "until it has ended; ends with its exit code", wait_main},
-      {"version", kOther, "of this program", version_main},
+      {"version", "operate", "of this program", version_main},
       {"plan", nullptr, "", nullptr},
       {"sweep", nullptr, "", nullptr},
       {"top", nullptr, "", nullptr},

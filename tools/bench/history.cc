@@ -1,6 +1,7 @@
 #include "tools/bench/history.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/v1/record.pb.h"
@@ -12,9 +13,13 @@ namespace {
 constexpr uint64_t kServer = 7;
 constexpr int kJobsAtOnce = 1000;
 
-std::string node_name(uint64_t job, int nodes) { return absl::StrCat("n", job % static_cast<uint64_t>(nodes)); }
+std::string node_name(uint64_t job, int nodes) {
+  return absl::StrCat("n", job % static_cast<uint64_t>(nodes));
+}
 
-uint64_t nonce_of(uint64_t job) { return job * 0x9e3779b97f4a7c15 | 1; }
+uint64_t nonce_of(uint64_t job) {
+  return job * 0x9e3779b97f4a7c15 | 1;
+}
 
 v1::JobSpec spec_of(uint64_t job, bool fits) {
   v1::JobSpec spec;
@@ -43,6 +48,11 @@ v1::JobSpec spec_of(uint64_t job, bool fits) {
 
 History::History(HistoryOptions options)
     : options_(std::move(options)), report_sequence_(static_cast<size_t>(options_.nodes), 0) {}
+
+void History::go_on_from(uint64_t job) {
+  opened_ = true;
+  next_job_ = job;
+}
 
 namespace {
 
@@ -149,7 +159,7 @@ void History::run_jobs(uint64_t count, std::vector<storage::LogEntry>* out) {
 
 std::vector<storage::LogEntry> History::next(size_t records_max) {
   std::vector<storage::LogEntry> out;
-  if (position_ == 0) open(&out);
+  if (!std::exchange(opened_, true)) open(&out);
   while (out.size() < records_max && ended_ < options_.jobs_ended) {
     const uint64_t count = std::min<uint64_t>(kJobsAtOnce, options_.jobs_ended - ended_);
     run_jobs(count, &out);

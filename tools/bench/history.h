@@ -1,5 +1,5 @@
-// A synthetic history: the records of a cell in which jobs were submitted, placed, prepared, started and ended, as a
-// server would have written them. Folding it must refuse nothing; the benches assert that.
+// A synthetic history: the records of a cell in which jobs were submitted, placed, prepared, started and
+// ended, as a server would have written them. Folding it must refuse nothing; the benches assert that.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct HistoryOptions {
   int nodes = 100;          // of 64 CPUs
 };
 
-// Writes records one group after another to `sink`.
 class History {
  public:
   explicit History(HistoryOptions options);
+  // Only submissions, the first of them this job's, to be appended to a log that exists. Call before next().
+  void go_on_from(uint64_t job);
   // The next records, at most about `records_max`; empty at the end.
   std::vector<storage::LogEntry> next(size_t records_max);
   uint64_t records() const { return static_cast<uint64_t>(position_); }
@@ -30,6 +31,7 @@ class History {
   void run_jobs(uint64_t count, std::vector<storage::LogEntry>* out);
   void submit(bool fits, std::vector<storage::LogEntry>* out);
   HistoryOptions options_;
+  bool opened_ = false;
   int64_t position_ = 0;
   uint64_t next_job_ = 1, ended_ = 0, live_ = 0, sequence_ = 0;
   std::vector<uint64_t> report_sequence_;

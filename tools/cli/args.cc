@@ -32,6 +32,10 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
+std::string parent_name(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "" : full_name(*app.get_parent());
+}
+
 int explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& inner = innermost(app);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
@@ -43,7 +47,22 @@ int explain(const CLI::App& app, const CLI::ParseError& error) {
   return usage_error(inner, error.what());
 }
 
+// CLI11's help without what the messages say anyway.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 || option->get_type_name().empty() ? ""
+                                                                           : " " + option->get_type_name();
+  }
+};
+
 }  // namespace
+
+Arguments::Arguments(const std::string& about, const std::string& name) : CLI::App(about, name) {
+  auto help = std::make_shared<Help>();
+  help->column_width(34);
+  formatter(help);
+}
 
 void add_server(CLI::App& app, Common* common) {
   const char* set = std::getenv("MUSTER_SERVER");
@@ -53,16 +72,17 @@ void add_server(CLI::App& app, Common* common) {
 }
 
 void add_output(CLI::App& app, Common* common) {
-  app.add_option_function<std::string>(
-         "-o,--output", [common](const std::string& form) { common->json = form == "json"; },
-         "text, or json: objects with `schema: 1`, lists one a line")
-      ->check(CLI::IsMember({"text", "json"}))
+  const auto set = [common](const std::string& form) {
+    if (form != "text" && form != "json") throw CLI::ValidationError("-o " + form, "must be text or json");
+    common->json = form == "json";
+  };
+  app.add_option_function<std::string>("-o,--output", set, "json: objects with `schema: 1`, lists one a line")
       ->type_name("text|json");
 }
 
 int usage_error(const CLI::App& app, const std::string& message) {
   const std::string name = full_name(app);
-  std::cerr << name << ": " << message << "; see `" << name << " --help`\n";
+  std::cerr << name << ": " << message << " (`" << name << " --help` says more)\n";
   return kUsage;
 }
 
@@ -71,7 +91,7 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    std::cout << innermost(app).help(full_name(innermost(app)));
+    std::cout << innermost(app).help(parent_name(innermost(app)));
     return kDone;
   } catch (const CLI::ParseError& error) {
     return explain(app, error);

@@ -16,6 +16,12 @@ struct Common {
 void add_server(CLI::App& app, Common* common);
 void add_output(CLI::App& app, Common* common);
 
+// A verb's parser; `name` is "muster VERB".
+class Arguments : public CLI::App {
+ public:
+  Arguments(const std::string& about, const std::string& name);
+};
+
 // Parses. A value: the verb ends with it at once (help was shown: 0; usage: 2, said on stderr).
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments);

@@ -6,9 +6,12 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/create_channel.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 
@@ -67,8 +70,17 @@ Client::Client(const std::string& address) : address_(address) {
 
 Client::~Client() = default;
 
-void Client::set_deadline(grpc::ClientContext* context, int64_t ms) {
-  context->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
+void Client::prepare(grpc::ClientContext* context, int64_t deadline_ms) {
+  context->AddMetadata("muster-user", login_name());
+  if (deadline_ms > 0)
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(deadline_ms));
+}
+
+std::string login_name() {
+  const char* user = std::getenv("USER");
+  if (user != nullptr && *user != 0) return user;
+  const passwd* entry = getpwuid(getuid());
+  return entry != nullptr ? entry->pw_name : absl::StrCat("uid-", getuid());
 }
 
 absl::Status Client::explained(const grpc::Status& status) const {

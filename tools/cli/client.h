@@ -27,11 +27,12 @@ class Client {
   absl::Status call(grpc::Status (v1::Muster::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                     const Request& request, Reply* reply) {
     grpc::ClientContext context;
-    set_deadline(&context, kCallDeadlineMs);
+    prepare(&context, kCallDeadlineMs);
     return explained(((*stub_).*method)(&context, request, reply));
   }
 
-  static void set_deadline(grpc::ClientContext* context, int64_t ms);
+  // Says who calls, and sets the deadline; 0: none.
+  static void prepare(grpc::ClientContext* context, int64_t deadline_ms);
   // gRPC's status as the user sees it.
   absl::Status explained(const grpc::Status& status) const;
 
@@ -49,6 +50,8 @@ int64_t retry_after_ms(const absl::Status& status);
 int exit_code_of(const absl::Status& status);
 // "muster: MESSAGE" on stderr; gives the exit code.
 int fail(const absl::Status& status);
+
+std::string login_name();
 
 void sleep_ms(int64_t ms);
 int64_t monotonic_ms();

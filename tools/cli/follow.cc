@@ -117,6 +117,7 @@ absl::Status print_logs(Client& client, const v1::LogsRequest& request, int64_t 
   std::map<uint32_t, std::string> notes;
   while (true) {
     grpc::ClientContext context;
+    Client::prepare(&context, 0);
     const auto stream = client.stub().Logs(&context, request);
     v1::LogChunk chunk;
     while (stream->Read(&chunk)) {
@@ -170,6 +171,7 @@ absl::Status watch(Client& client, v1::WatchRequest request, int64_t patience_ms
   Patience patience(patience_ms);
   while (true) {
     grpc::ClientContext context;
+    Client::prepare(&context, 0);
     const auto stream = client.stub().Watch(&context, request);
     v1::Event event;
     while (stream->Read(&event)) {

@@ -1,8 +1,5 @@
 #include "tools/cli/job_arguments.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,16 +7,10 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "tools/cli/client.h"
 
 namespace muster::tools {
 namespace {
-
-std::string login_name() {
-  const char* user = std::getenv("USER");
-  if (user != nullptr && *user != 0) return user;
-  const passwd* entry = getpwuid(getuid());
-  return entry != nullptr ? entry->pw_name : absl::StrCat("uid-", getuid());
-}
 
 std::string read_all(std::istream& in) {
   std::string text;

@@ -129,7 +129,17 @@ absl::Status lay_map_entry(const Given& given, bool lists, YAML::Node node, std:
   return absl::OkStatus();
 }
 
+// `array: 100` is `array: {count: 100}`: so that --array-running can lie beside it.
+void spread_array(YAML::Node top) {
+  const YAML::Node array = top["array"];
+  if (!array.IsDefined() || !array.IsScalar()) return;
+  YAML::Node map(YAML::NodeType::Map);
+  map["count"] = array;
+  top["array"] = map;
+}
+
 absl::Status lay_option(const Given& given, YAML::Node top) {
+  if (given.option->path == "array.running") spread_array(top);
   YAML::Node node = node_at(top, given.option->path);
   switch (given.option->kind) {
     case OptionKind::kScalar:
@@ -147,9 +157,8 @@ absl::Status lay_option(const Given& given, YAML::Node top) {
       break;
   }
   if (given.value.find('=') == std::string::npos) {
-    // `--array 100 --array-running 10`: a bare count beside other keys of the map.
-    const bool count_of_map = given.option->path == "array" && node.IsDefined() && node.IsMap();
-    if (count_of_map) {
+    // Beside other keys of the array a bare number is its count.
+    if (given.option->path == "array" && node.IsDefined() && node.IsMap()) {
       node["count"] = given.value;
     } else {
       node = given.value;

@@ -52,7 +52,8 @@ void put_resources(YAML::Emitter& out, const v1::Resources& r) {
 // As a block where a block reads back as the same text, else quoted.
 void put_script(YAML::Emitter& out, const std::string& script) {
   if (script.empty()) return;
-  const bool block = script.ends_with('\n') && !script.ends_with("\n\n") && script[0] != ' ' && script[0] != '\n';
+  const bool block =
+      script.ends_with('\n') && !script.ends_with("\n\n") && script[0] != ' ' && script[0] != '\n';
   out << YAML::Key << "script" << YAML::Value;
   if (block) out << YAML::Literal;
   out << script;

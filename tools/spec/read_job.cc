@@ -164,7 +164,8 @@ absl::Status read_sweep(const Value& value, v1::JobSpec* job, v1::Task*) {
         return entry.error(
             absl::StrCat("'", values[0], "' must run upwards over at most ", kSweepValuesMax, " values"));
       values.clear();
-      for (uint64_t i = 0; i <= distance; ++i) values.push_back(absl::StrCat(first + static_cast<int64_t>(i)));
+      for (uint64_t i = 0; i <= distance; ++i)
+        values.push_back(absl::StrCat(first + static_cast<int64_t>(i)));
     }
     if (values.empty() || values.size() > kSweepValuesMax)
       return entry.error(absl::StrCat("'", entry.key(), "' must have 1 to ", kSweepValuesMax, " values"));
@@ -195,15 +196,14 @@ absl::Status read_array(const Value& value, v1::JobSpec* job, v1::Task* task) {
 }
 
 absl::Status read_on_disconnect(const Value& value, v1::JobSpec* job, v1::Task*) {
-  v1::OnDisconnect* out = job->mutable_on_disconnect();
-  out->Clear();
+  job->clear_on_disconnect();
   if (value.is_map()) {
     return value.each("as in {stop_after: 10m}", [&](const Value& entry) {
       if (entry.key() != "stop_after") return entry.unknown_key({"stop_after"});
       int64_t ms = 0;
       if (absl::Status bad = entry.duration_ms(&ms); !bad.ok()) return bad;
       if (ms == 0) return entry.error("'stop_after' must be more than 0");
-      out->set_stop_after_ms(ms);
+      job->mutable_on_disconnect()->set_stop_after_ms(ms);
       return absl::OkStatus();
     });
   }

@@ -99,7 +99,8 @@ absl::Status Value::unknown_key(const std::vector<std::string>& known) const {
 
 absl::Status located(const Value& value, const absl::Status& status) {
   if (status.ok()) return status;
-  return value.error(absl::StrCat("'", value.key(), "': ", status.message()));
+  return value.error(value.by_option() ? std::string(status.message())
+                                       : absl::StrCat("'", value.key(), "': ", status.message()));
 }
 
 }  // namespace muster::spec

@@ -33,6 +33,7 @@ class Value {
 
   const std::string& key() const { return key_; }
   const Source& source() const { return *source_; }
+  bool by_option() const { return at_.Mark().is_null(); }
   bool is_scalar() const { return node_.IsScalar(); }
   bool is_list() const { return node_.IsSequence(); }
   bool is_map() const { return node_.IsMap(); }

@@ -28,7 +28,7 @@ absl::Status read_rank(const std::string& text, int32_t* rank) {
 }  // namespace
 
 int logs_main(int argc, char** argv) {
-  CLI::App app("Prints the output of a job's members.", argv[0]);
+  Arguments app("Prints the output of a job's members.", argv[0]);
   Common common;
   std::string name, rank_text = "all";
   bool follow = false;

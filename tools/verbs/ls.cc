@@ -73,7 +73,7 @@ absl::Status read_phases(const std::vector<std::string>& states, v1::ListJobsReq
 }  // namespace
 
 int ls_main(int argc, char** argv) {
-  CLI::App app("Lists jobs, the newest first: those that have not ended, unless --all.", argv[0]);
+  Arguments app("Lists jobs, the newest first: those that have not ended, unless --all.", argv[0]);
   Common common;
   std::string array, queue, user;
   std::vector<std::string> states;

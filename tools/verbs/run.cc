@@ -75,7 +75,7 @@ int attach(Client& client, uint64_t id, bool prefix, const WaitOptions& options)
 }  // namespace
 
 int run_main(int argc, char** argv) {
-  CLI::App app("Submits one job, follows its output and ends with its exit code.", argv[0]);
+  Arguments app("Submits one job, follows its output and ends with its exit code.", argv[0]);
   Common common;
   JobArguments arguments;
   WaitOptions options;

@@ -106,7 +106,7 @@ void print_job(const v1::JobView& view) {
 }  // namespace
 
 int show_main(int argc, char** argv) {
-  CLI::App app("Shows one job: its state, attempts and members.", argv[0]);
+  Arguments app("Shows one job: its state, attempts and members.", argv[0]);
   Common common;
   std::string name;
   bool spec = false;

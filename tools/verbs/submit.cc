@@ -33,7 +33,7 @@ void print(const v1::SubmitResult& result, bool json) {
 }  // namespace
 
 int submit_main(int argc, char** argv) {
-  CLI::App app("Submits jobs and prints their ids.", argv[0]);
+  Arguments app("Submits jobs and prints their ids.", argv[0]);
   Common common;
   JobArguments arguments;
   int64_t patience_ms = kPatienceMs;

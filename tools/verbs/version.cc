@@ -10,7 +10,7 @@
 namespace muster::tools {
 
 int version_main(int argc, char** argv) {
-  CLI::App app("Prints the version, and the log format that it reads and writes.", argv[0]);
+  Arguments app("Prints the version, and the log format that it reads and writes.", argv[0]);
   Common common;
   add_output(app, &common);
   if (auto code = parse(app, argc, argv)) return *code;

@@ -38,7 +38,7 @@ int wait_for_one(Client& client, const std::string& text, const v1::JobRef& job,
 }  // namespace
 
 int wait_main(int argc, char** argv) {
-  CLI::App app("Waits until jobs have ended and passes their exit code on.", argv[0]);
+  Arguments app("Waits until jobs have ended and passes their exit code on.", argv[0]);
   Common common;
   std::vector<std::string> names;
   WaitOptions options;
