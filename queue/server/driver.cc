@@ -174,9 +174,10 @@ uint64_t Driver::open_stream(std::shared_ptr<OrderSink> sink) {
 
 bool Driver::agent_message(uint64_t stream, v1::AgentMessage message, absl::AnyInvocable<void()> taken) {
   return post([this, stream, message = std::move(message), taken = std::move(taken)](Turn& turn) mutable {
-    if (read_only_) {
+    // A session that came before the server has joined its cell would be refused by the fold.
+    if (read_only_ || (message.has_hello() && !caught_up_seen_)) {
       v1::ServerMessage refusal;
-      refusal.set_refused(troubles_.text());
+      refusal.set_refused(read_only_ ? troubles_.text() : "the server is starting; try again");
       turn.out.orders.push_back({stream, std::move(refusal), true});
     } else {
       turn.engine.agent_message(stream, std::move(message), turn.now_ms, turn.wall_ms, &turn.out);

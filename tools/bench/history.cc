@@ -52,6 +52,7 @@ History::History(HistoryOptions options)
 void History::go_on_from(uint64_t job) {
   opened_ = true;
   next_job_ = job;
+  sequence_ = uint64_t{1} << 40;  // after all that the first history wrote
 }
 
 namespace {

@@ -38,8 +38,10 @@ std::string parent_name(const CLI::App& app) {
 
 int explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& inner = innermost(app);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> left = app.remaining(true);
+  const std::vector<std::string> left = app.remaining(true);
+  const bool mistyped = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !left.empty() &&
+                        !inner.get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (mistyped || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::string word = left.empty() ? "" : left.front().substr(0, left.front().find('='));
     const char* what = word.starts_with("-") ? "unknown option '" : "unexpected argument '";
     return usage_error(inner, what + word + "'" + spec::did_you_mean(word, option_names(inner)));
