@@ -7,12 +7,11 @@
 namespace muster::queue {
 
 std::string entity_bytes(const google::protobuf::MessageLite& message) {
-  std::string out;
-  google::protobuf::io::StringOutputStream stream(&out);
+  std::string out(message.ByteSizeLong(), '\0');
+  google::protobuf::io::ArrayOutputStream stream(out.data(), static_cast<int>(out.size()));
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
-  message.SerializeToCodedStream(&coded);
-  coded.Trim();
+  message.SerializeWithCachedSizes(&coded);
   return out;
 }
 

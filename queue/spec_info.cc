@@ -1,7 +1,6 @@
 #include "queue/spec_info.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include "queue/state.h"
 
 namespace muster::queue {
 namespace {
@@ -43,13 +42,7 @@ uint32_t SpecInfo::task_of(uint32_t rank) const {
 }
 
 std::string spec_bytes(const v1::JobSpec& spec) {
-  std::string out;
-  google::protobuf::io::StringOutputStream stream(&out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  spec.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return out;
+  return entity_bytes(spec);
 }
 
 std::shared_ptr<const SpecInfo> make_spec_info(const v1::JobSpec& spec, std::string bytes) {
