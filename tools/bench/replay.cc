@@ -58,7 +58,7 @@ absl::StatusOr<Folded> fold_log(const Place& place, const HistoryOptions& histor
   const auto outcome = driver.call(outcome_of);
   const double seconds = watch.seconds();
   driver.stop();
-  if (!outcome || outcome->position + 1 != *end || outcome->ended != history.jobs_ended ||
+  if (!outcome || outcome->position + 1 < *end || outcome->ended != history.jobs_ended ||
       outcome->refused != 0 || outcome->undecodable != 0)
     return absl::InternalError(
         absl::StrCat("the history of ", *end, " records was not folded as it was written",
@@ -114,7 +114,9 @@ absl::StatusOr<Json> bench_replay(const BenchOptions& options) {
     return server::open_state_directory((*place)->directory() + "/state", anew, said);
   });
   if (!rocks.ok()) return rocks.status();
-  if (memory->digest != rocks->digest)
+  // A log in memory can be written, so that each of the two servers went on in its own way.
+  const bool comparable = (*place)->log().kind != storage::LogAddress::Kind::kMemory;
+  if (comparable && memory->digest != rocks->digest)
     return absl::InternalError(
         absl::StrCat("the digests differ: ", memory->digest, " in memory, ", rocks->digest, " in RocksDB"));
   Json out = tools::json_object();
