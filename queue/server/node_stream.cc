@@ -56,8 +56,8 @@ void NodeStream::OnReadDone(bool ok) {
   v1::AgentMessage message;
   {
     std::lock_guard lock(mutex_);
-    reading_ = false;
     if (!ok) {
+      reading_ = false;
       read_ended_ = true;
       end_locked(grpc::Status::OK);
       return;
@@ -66,8 +66,11 @@ void NodeStream::OnReadDone(bool ok) {
     message = std::move(incoming_);
     incoming_.Clear();
   }
+  // Still reading_ until it is handed on: message_taken() on the engine's thread would start the next read,
+  // and another thread could hand on its message before this one.
   handle(std::move(message));
   std::lock_guard lock(mutex_);
+  reading_ = false;
   read_next();
 }
 

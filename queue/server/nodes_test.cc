@@ -156,6 +156,42 @@ TEST(Nodes, AMalformedHelloIsRefused) {
             "hello.node: 'a node' is not allowed; must be 1 to 128 letters, digits, '.', '_' or '-'");
 }
 
+// A second read of a stream must not begin before the first one's message has been handed on.
+TEST(Nodes, ReportsOfAStreamAreAppendedInTheirOrder) {
+  constexpr uint64_t kReports = 20'000;
+  ServerFixture server;
+  grpc::ClientContext context;
+  auto stream = server.nodes().Session(&context);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_node("a");
+  hello.mutable_hello()->set_incarnation(1);
+  ASSERT_TRUE(stream->Write(hello));
+  v1::ServerMessage welcome;
+  while (stream->Read(&welcome) && !welcome.has_welcome()) {
+  }
+  std::thread reader([&] {
+    for (v1::ServerMessage message; stream->Read(&message) && message.acknowledged() < kReports;) {
+    }
+    context.TryCancel();
+  });
+  for (uint64_t sequence = 1; sequence <= kReports; ++sequence) {
+    v1::AgentMessage message;
+    v1::Exited& exited = *message.mutable_exited();
+    exited.mutable_report()->set_incarnation(1);
+    exited.mutable_report()->set_sequence(sequence);
+    exited.mutable_member()->set_job(1);
+    if (!stream->Write(message)) break;
+  }
+  reader.join();
+  uint64_t last = 0;
+  for (const v1::Record& record : watch(server, v1::WatchRequest())) {
+    if (!record.has_exited()) continue;
+    EXPECT_EQ(record.exited().report().sequence(), last + 1);
+    last = record.exited().report().sequence();
+  }
+  EXPECT_EQ(last, kReports);
+}
+
 TEST(Nodes, ASilentAgentIsUnreachable) {
   ServerFixture server;
   FakeAgent agent(server.nodes(), "a", 4);  // sends no heartbeats
