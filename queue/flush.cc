@@ -2,6 +2,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+
 #include "queue/state.h"
 
 namespace muster::queue {
@@ -161,9 +163,19 @@ void State::flush_keys_and_names(std::vector<Write>* out) {
   name_changes_.clear();
 }
 
-void State::flush_meta(std::vector<Write>* out) {
-  for (const auto& [job, position] : events_) out->push_back({Entity::kEvents, event_key(job, position), ""});
+// One entry for all of a job's events since the last flush.
+void State::flush_events(std::vector<Write>* out) {
+  std::sort(events_.begin(), events_.end());
+  for (size_t i = 0; i < events_.size(); ++i) {
+    std::string before;
+    for (; i + 1 < events_.size() && events_[i + 1].first == events_[i].first; ++i)
+      before += position_key(events_[i].second);
+    out->push_back({Entity::kEvents, event_key(events_[i].first, events_[i].second), std::move(before)});
+  }
   events_.clear();
+}
+
+void State::flush_meta(std::vector<Write>* out) {
   meta.set_chain(chain.bytes());
   std::string value = entity_bytes(meta);
   replace(&meta_digest_, Entity::kMeta, "meta", value);
@@ -180,6 +192,7 @@ std::vector<Write> State::flush() {
   flush_jobs(&out);
   flush_nodes_and_queues(&out);
   flush_keys_and_names(&out);
+  flush_events(&out);
   flush_meta(&out);
   return out;
 }

@@ -137,6 +137,7 @@ class State {
   void flush_jobs(std::vector<Write>* out);
   void flush_nodes_and_queues(std::vector<Write>* out);
   void flush_keys_and_names(std::vector<Write>* out);
+  void flush_events(std::vector<Write>* out);
   void flush_meta(std::vector<Write>* out);
   void replace(StateDigest* kept, Entity table, std::string_view key, std::string_view value);
 
@@ -165,7 +166,8 @@ std::string store_key(const GangKey& key);                        // 8 + 4 bytes
 std::string event_key(uint64_t job, int64_t position);            // 8 + 8
 std::string expiry_key(int64_t expires_ms, std::string_view id);  // 8 + id
 GangKey gang_of_store_key(std::string_view key);
-int64_t position_of_event_key(std::string_view key);
+// The positions that an entry of kEvents stands for, rising: its value's, then its key's.
+std::vector<int64_t> positions_of_event(std::string_view key, std::string_view value);
 std::string position_key(int64_t position);  // 8
 int64_t expiry_of_key(std::string_view key);
 // "user\0text": how idempotency keys and job names are kept apart between users.

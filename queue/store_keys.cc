@@ -49,8 +49,11 @@ GangKey gang_of_store_key(std::string_view key) {
   return {take(key, 0, 8), static_cast<uint32_t>(take(key, 8, 4))};
 }
 
-int64_t position_of_event_key(std::string_view key) {
-  return static_cast<int64_t>(take(key, 8, 8));
+std::vector<int64_t> positions_of_event(std::string_view key, std::string_view value) {
+  std::vector<int64_t> out;
+  for (size_t at = 0; at < value.size(); at += 8) out.push_back(static_cast<int64_t>(take(value, at, 8)));
+  out.push_back(static_cast<int64_t>(take(key, 8, 8)));
+  return out;
 }
 
 int64_t expiry_of_key(std::string_view key) {

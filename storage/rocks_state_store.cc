@@ -80,7 +80,7 @@ class RocksStateStore : public StateStore {
     db_->Close();
   }
 
-  absl::Status apply(const std::vector<StoreWrite>& batch) override {
+  absl::Status apply(std::vector<StoreWrite> batch) override {
     batch_.Clear();
     for (const StoreWrite& write : batch) {
       if (write.value) {

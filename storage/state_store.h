@@ -30,7 +30,7 @@ enum class Table : uint8_t {
   kKeys,       // user, idempotency key → KeyState
   kKeyExpiry,  // expiry, key → ""
   kNames,      // user, job name → NameState of the newest
-  kEvents,     // job id, position → "": which records are about a job
+  kEvents,     // job id, position → earlier positions: which records are about a job, one entry a commit
   kDigests,    // position → state digest
 };
 inline constexpr int kTableCount = 11;
@@ -44,7 +44,8 @@ struct StoreWrite {
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  virtual absl::Status apply(const std::vector<StoreWrite>& batch) = 0;
+  // All of it or, after an error or a crash, none.
+  virtual absl::Status apply(std::vector<StoreWrite> batch) = 0;
   virtual absl::StatusOr<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
   // Entries with from <= key, in key order (backwards: key <= from, or from the end when `from` is empty),
   // until `visit` says false.

@@ -158,6 +158,8 @@ class Driver {
   void recover_log();
   bool begin_again(const absl::Status& why);
   void go_read_only(const std::string& why);
+  bool commit_is_full() const;
+  std::chrono::steady_clock::time_point next_commit() const;
   std::chrono::steady_clock::time_point next_deadline() const;
   int64_t now_ms() const;
 

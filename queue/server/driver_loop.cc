@@ -17,6 +17,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t kGroupBytesMax = size_t{4} << 20;
 constexpr size_t kGroupRecordsMax = 8'192;
+constexpr int kCatchUpFactor = 20;
 constexpr int kTimesBegunMax = 3;  // one that keeps finding its state wrong ends instead
 
 int64_t wall_ms() {
@@ -103,7 +104,17 @@ void Driver::run() {
 
 steady_clock::time_point Driver::next_deadline() const {
   if (uncommitted_ == 0) return next_clock_;
-  return std::min(next_clock_, committed_at_ + milliseconds(options_.commit_ms));
+  return std::min(next_clock_, next_commit());
+}
+
+// While the log is only read, nobody waits for what the store shows: fewer, larger commits write fewer
+// entities.
+bool Driver::commit_is_full() const {
+  return uncommitted_ >= options_.commit_records * (caught_up_ ? 1 : kCatchUpFactor);
+}
+
+steady_clock::time_point Driver::next_commit() const {
+  return committed_at_ + milliseconds(options_.commit_ms * (caught_up_ ? 1 : kCatchUpFactor));
 }
 
 absl::Status Driver::turn() {
@@ -128,7 +139,7 @@ absl::Status Driver::turn() {
     caught_up_seen_ = true;
     update_serving();
   }
-  if (uncommitted_ > 0 && steady_clock::now() >= committed_at_ + milliseconds(options_.commit_ms)) {
+  if (uncommitted_ > 0 && steady_clock::now() >= next_commit()) {
     if (absl::Status status = commit(); !status.ok()) return status;
   }
   return std::exchange(failed_, absl::OkStatus());
@@ -180,8 +191,7 @@ absl::Status Driver::fold_one(Turn& turn, const queue::LogInput& input) {
   if (!turn.out.fatal.empty()) return absl::DataLossError(turn.out.fatal);
   if (uncommitted_++ == 0) committed_at_ = steady_clock::now();
   // At a digest's position the engine has flushed by itself: only the store has the values now.
-  if (uncommitted_ >= options_.commit_records || engine_->state().flushed_position() == input.position)
-    return commit();
+  if (commit_is_full() || engine_->state().flushed_position() == input.position) return commit();
   return absl::OkStatus();
 }
 

@@ -78,7 +78,7 @@ absl::Status write_state(StateStore& store, std::vector<queue::Write> writes) {
   batch.reserve(writes.size());
   for (queue::Write& write : writes)
     batch.push_back({table_of(write.table), std::move(write.key), std::move(write.value)});
-  return store.apply(batch);
+  return store.apply(std::move(batch));
 }
 
 std::optional<std::string> StoreHistory::get(queue::Entity table, const std::string& key) {

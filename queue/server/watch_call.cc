@@ -87,9 +87,11 @@ absl::StatusOr<bool> WatchCall::send_events(uint64_t job, int64_t* next) {
   if (!store) return absl::UnavailableError("the state is being folded anew; ask again");
   std::vector<int64_t> positions;
   const absl::Status scanned = store->scan(storage::Table::kEvents, queue::event_key(job, *next), false,
-                                           [&](std::string_view key, std::string_view) {
+                                           [&](std::string_view key, std::string_view value) {
                                              if (queue::gang_of_store_key(key).job != job) return false;
-                                             positions.push_back(queue::position_of_event_key(key));
+                                             for (int64_t position : queue::positions_of_event(key, value)) {
+                                               if (position >= *next) positions.push_back(position);
+                                             }
                                              return positions.size() < kEventsAtOnce;
                                            });
   if (!scanned.ok()) return scanned;
