@@ -19,6 +19,9 @@ const State& Engine::state() const {
 bool Engine::leader() const {
   return impl_->leads();
 }
+uint64_t Engine::rounds() const {
+  return impl_->rounds;
+}
 bool Engine::caught_up() const {
   return impl_->caught_up;
 }

@@ -28,6 +28,7 @@ struct EngineOptions {
   std::string version;
   uint64_t session = 0;  // random, never 0
   uint64_t nonce_seed = 0;
+  int64_t tick_ms = 0;         // between two Ticks; 0: a third of the lease
   int64_t lease_ms = 2000;     // written into a new log; an existing log's own lease counts
   bool exclusive_log = false;  // nobody else can be writing: claim the term at once
   uint64_t live_jobs_max = 4'000'000;
@@ -96,6 +97,10 @@ class Engine {
   bool leader() const;
   bool caught_up() const;
   const EngineOptions& options() const;
+  // The earliest cell time at which something falls due by itself: a limit, a member's restart, the end of a
+  // back-off, a silent node's loss. 0: nothing does. A simulator's clock jumps there.
+  int64_t wake_at_ms() const;
+  uint64_t rounds() const;  // planned so far
   // What stands in the way of a waiting job.
   scheduler::Explanation explain(const GangKey& key) const;
 

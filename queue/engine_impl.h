@@ -56,6 +56,7 @@ struct Engine::Impl {
   std::set<std::string> due_now;
   int64_t plan_not_before_ms = 0;
   uint64_t defects = 0;
+  uint64_t rounds = 0;
   bool plan_more = false;
 
   // Agents.

@@ -78,7 +78,8 @@ void Engine::Impl::claim(Output* out) {
 }
 
 void Engine::Impl::tick(Output* out) {
-  if (tick_sequence != 0 || (last_tick_ms != 0 && now_ms - last_tick_ms < state.meta.lease_ms() / 3)) return;
+  const int64_t every_ms = options.tick_ms > 0 ? options.tick_ms : state.meta.lease_ms() / 3;
+  if (tick_sequence != 0 || (last_tick_ms != 0 && now_ms - last_tick_ms < every_ms)) return;
   last_tick_ms = now_ms;
   v1::Record record;
   record.set_term(state.meta.term());
@@ -92,6 +93,7 @@ void Engine::Impl::plan(Output* out) {
   if (!plan_more && !state.planner.due(state.cluster, state.usage, state.meta.cell_ms())) return;
   const scheduler::Round decided = state.planner.plan(state.cluster, state.usage, state.meta.cell_ms(), {});
   plan_more = decided.more;
+  ++rounds;
   std::map<uint64_t, uint32_t> taken;
   for (const scheduler::Placement& placement : decided.placements) place(placement, &taken, out);
 }
@@ -201,6 +203,20 @@ void Engine::Impl::decide_nodes(Output* out) {
     record.mutable_node_unreachable()->set_session(node.state.session());
     decide(absl::StrCat("unreachable/", name), std::move(record), out);
   }
+}
+
+int64_t Engine::wake_at_ms() const {
+  const State& state = impl_->state;
+  int64_t out = state.planner.wake_at_ms();
+  const auto earlier = [&](int64_t at_ms) {
+    if (out == 0 || at_ms < out) out = at_ms;
+  };
+  if (!state.deadlines.empty()) earlier(state.deadlines.begin()->first);
+  for (const auto& [name, node] : state.nodes) {
+    if (node.state.unreachable() && !node.state.lost())
+      earlier(node.state.unreachable_ms() + lost_after_ms(state, node));
+  }
+  return out;
 }
 
 }  // namespace muster::queue

@@ -214,6 +214,10 @@ Round Planner::plan(const Cluster& cluster, const Queues& queues, int64_t now_ms
   return round;
 }
 
+int64_t Planner::wake_at_ms() const {
+  return impl_->pending.next_wake_ms();
+}
+
 bool Planner::due(const Cluster& cluster, const Queues& queues, int64_t now_ms) const {
   const PendingIndex& pending = impl_->pending;
   if (!pending.open().empty()) return true;

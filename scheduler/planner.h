@@ -105,6 +105,9 @@ class Planner {
   // ended.
   bool due(const Cluster& cluster, const Queues& queues, int64_t now_ms) const;
 
+  // When the next back-off ends, in cell time; 0: none is on.
+  int64_t wake_at_ms() const;
+
   // What stands in the way of one gang, counted now. Bounded by the number of nodes.
   Explanation explain(const PendingGang& gang, const Cluster& cluster, const Queues& queues,
                       int64_t now_ms) const;
