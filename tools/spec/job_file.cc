@@ -36,7 +36,7 @@ absl::Status check_command(const Value& where, const v1::Task& task, const std::
                                              : " has both 'command' and 'script'; give one"));
 }
 
-absl::Status read_task(const Value& value, const v1::Task& defaults, v1::Task* task) {
+absl::Status read_task(const Value& value, const v1::Task& defaults, bool needs_command, v1::Task* task) {
   *task = defaults;
   absl::Status bad = value.each("as in {name: learner, command: [./learner]}", [&](const Value& entry) {
     const Key* key = find_key(member_keys(), entry.key());
@@ -47,15 +47,21 @@ absl::Status read_task(const Value& value, const v1::Task& defaults, v1::Task* t
   });
   if (!bad.ok()) return bad;
   if (task->name().empty()) return value.error("a task must have a 'name'");
+  if (!needs_command) return absl::OkStatus();
   return check_command(value, *task, absl::StrCat("task '", task->name(), "'"));
 }
 
 // One key at the top. `tasks` is read last, by read_job: it needs the defaults.
-absl::Status read_top(const Value& entry, bool has_tasks, v1::JobSpec* job, v1::Task* task) {
+absl::Status read_top(const Value& entry, bool has_tasks, const std::vector<std::string>& extra_names,
+                      v1::JobSpec* job, v1::Task* task) {
   if (entry.key() == "tasks") return absl::OkStatus();
   if (const Key* key = find_key(job_keys(), entry.key())) return key->read(entry, job, task);
   const Key* key = find_key(member_keys(), entry.key());
-  if (key == nullptr) return entry.unknown_key(names_at_top());
+  if (key == nullptr) {
+    std::vector<std::string> names = names_at_top();
+    names.insert(names.end(), extra_names.begin(), extra_names.end());
+    return entry.unknown_key(names);
+  }
   if (has_tasks && !(key->scope & kForTasks))
     return entry.error(absl::StrCat("'", entry.key(), "' belongs into each task, since there are 'tasks'"));
   if (!has_tasks && !(key->scope & kSugar))
@@ -63,7 +69,10 @@ absl::Status read_top(const Value& entry, bool has_tasks, v1::JobSpec* job, v1::
   return key->read(entry, job, task);
 }
 
-absl::StatusOr<v1::JobSpec> read_job(const Value& top) {
+}  // namespace
+
+absl::StatusOr<v1::JobSpec> read_job(const Value& top, const ReadExtra& extra,
+                                     const std::vector<std::string>& extra_names) {
   v1::JobSpec job;
   v1::Task task;
   bool has_tasks = false;
@@ -73,11 +82,18 @@ absl::StatusOr<v1::JobSpec> read_job(const Value& top) {
   };
   absl::Status bad = top.each("as in {replicas: 4, command: [./train]}", find_tasks);
   if (!bad.ok()) return bad;
-  bad = top.each("", [&](const Value& entry) { return read_top(entry, has_tasks, &job, &task); });
+  bad = top.each("", [&](const Value& entry) {
+    if (extra) {
+      const absl::StatusOr<bool> taken = extra(entry);
+      if (!taken.ok() || *taken) return taken.status();
+    }
+    return read_top(entry, has_tasks, extra_names, &job, &task);
+  });
   if (!bad.ok()) return bad;
   if (!has_tasks) {
     task.set_name("main");
     *job.add_tasks() = task;
+    if (extra) return job;
     if (bad = check_command(top, task, "the job"); !bad.ok()) return bad;
     return job;
   }
@@ -85,11 +101,13 @@ absl::StatusOr<v1::JobSpec> read_job(const Value& top) {
     if (entry.key() != "tasks") return absl::OkStatus();
     if (entry.is_list() && entry.size() == 0) return entry.error("'tasks' must have at least one task");
     return entry.each_element(
-        [&](const Value& element) { return read_task(element, task, job.add_tasks()); });
+        [&](const Value& element) { return read_task(element, task, !extra, job.add_tasks()); });
   });
   if (!bad.ok()) return bad;
   return job;
 }
+
+namespace {
 
 absl::Status usage(const Given& given, std::string_view rule) {
   return absl::InvalidArgumentError(

@@ -1,9 +1,12 @@
 // How each key of the schema is read. Internal to tools/spec.
 #pragma once
 
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "muster/v1/job.pb.h"
 #include "tools/spec/value.h"
 
@@ -31,5 +34,11 @@ struct Key {
 // Keys of members (replicas, resources, …) and of jobs (queue, time_limit, …); without `tasks`.
 const std::vector<Key>& member_keys();
 const std::vector<Key>& job_keys();
+
+// One job. `extra`, where given, is a schema around it (a scenario's): it is asked first about each key at
+// the top and takes it by saying true, its names are `extra_names`; a job then needs no command.
+using ReadExtra = std::function<absl::StatusOr<bool>(const Value& entry)>;
+absl::StatusOr<v1::JobSpec> read_job(const Value& top, const ReadExtra& extra = nullptr,
+                                     const std::vector<std::string>& extra_names = {});
 
 }  // namespace muster::spec
