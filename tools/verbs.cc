@@ -31,6 +31,7 @@ int local_main(int argc, char** argv);
 int log_main(int argc, char** argv);
 int status_main(int argc, char** argv);
 int bench_main(int argc, char** argv);
+int sim_main(int argc, char** argv);
 int version_main(int argc, char** argv);
 
 namespace {
@@ -69,6 +70,7 @@ const std::vector<Verb>& verbs() {
 #ifdef MUSTER_HAS_BENCH_VERB
       {"bench", "operate", "how fast it is, beside what its log could do", bench_main},
 #endif
+      {"sim", "operate", "a scenario in virtual time, by the real engine and planner", sim_main},
       {"version", "operate", "of this program", version_main},
       {"plan", nullptr, "", nullptr},
       {"sweep", nullptr, "", nullptr},
@@ -81,7 +83,6 @@ const std::vector<Verb>& verbs() {
       {"replay", nullptr, "", nullptr},
       {"whatif", nullptr, "", nullptr},
       {"snapshot", nullptr, "", nullptr},
-      {"sim", nullptr, "", nullptr},
   };
   return kVerbs;
 }
