@@ -89,11 +89,12 @@ class OperateTest(CellTest):
 
     def test_queue_limit(self):
         self.world.done("queue", "set", "small", "limit.cpu=1")
-        jobs = [self.world.submit("--queue", "small", "--memory", "64Mi", "--", "sleep", "0.5") for _ in range(2)]
-        self.world.until_state(jobs[0], "RUNNING")
-        self.assertIn("QUEUE_LIMIT", self.world.done("why", jobs[1]))
-        for job in jobs:
-            self.assertEqual(self.world.until_terminal(job)["state"], "SUCCEEDED")
+        first, second = [self.world.submit("--queue", "small", "--memory", "64Mi", "--", "sleep", seconds)
+                         for seconds in ("3600", "0")]
+        self.world.until_state(first, "RUNNING")
+        self.assertIn("QUEUE_LIMIT", self.world.done("why", second))
+        self.world.done("cancel", first)
+        self.assertEqual(self.world.until_terminal(second)["state"], "SUCCEEDED")
         queue = {queue["name"]: queue for queue in self.world.json_lines("queue", "ls")}["small"]
         self.assertEqual(queue["limit"], {"cpu": 1000})
         self.world.done("queue", "rm", "small")
