@@ -123,7 +123,7 @@ class ErrorsTest(CellTest):
         self.refused(106, words, "submit", "--server", address, "--patience", "300ms", "--", "true")
 
     def test_planned_verbs(self):
-        for verb in ("exec", "sim", "snapshot", "autoscaler", "plan"):
+        for verb in ("exec", "snapshot", "autoscaler", "plan"):
             self.refused(2, f"'{verb}' is planned and not served yet by this release", verb)
 
     def usage(self, verb, words, *arguments):

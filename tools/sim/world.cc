@@ -78,15 +78,31 @@ bool World::act_now() {
   return acted;
 }
 
+// When the engine has something to decide by itself; 0: never.
+int64_t World::due_ms() const {
+  const int64_t wake = engine_->wake_at_ms();
+  return wake == 0 ? 0 : kOrigin - kCellOrigin + wake;
+}
+
+// The next Tick that cell time needs to follow the world's: half a lease leaves room for an append's delay.
+int64_t World::tick_ms() const {
+  return log_.empty() ? now_ms_ : log_.back().timestamp_ms + lease_ms_ / 2;
+}
+
+bool World::is_due() const {
+  const int64_t due = due_ms();
+  return (due != 0 && due <= now_ms_) || tick_ms() <= now_ms_;
+}
+
 int64_t World::next_ms() const {
   int64_t next = 0;
   if (!timers_.empty()) next = timers_.begin()->first.first;
-  if (const int64_t wake = engine_->wake_at_ms(); wake > 0) {
-    const int64_t due = std::max(now_ms_ + 1, kOrigin - kCellOrigin + wake);
+  if (int64_t due = due_ms(); due != 0) {
+    due = std::max(now_ms_ + 1, due);
     if (next == 0 || due < next) next = due;
   }
   if (next == 0) return 0;
-  return std::min(next, now_ms_ + lease_ms_);
+  return std::min(next, std::max(now_ms_ + 1, tick_ms()));
 }
 
 absl::Status World::run() {
@@ -114,18 +130,19 @@ absl::Status World::run() {
 }
 
 // At one instant: agents, clients and the log come to rest first, then the engine decides, as long as there
-// is anything to decide.
+// is anything to decide. A Tick alone is nothing: where appends take time, each would be answered by another.
 void World::rest() {
-  for (bool planned = false;;) {
+  for (bool decided = false;;) {
     if (act_now() || fold_all()) {
-      planned = false;
+      decided = false;
       continue;
     }
-    if (planned) break;
+    if (decided || !(stirred_ || is_due())) break;
+    stirred_ = false;
     queue::Output out;
     engine_->clock(now_ms_, now_ms_, &out);
     take(std::move(out));
-    planned = true;
+    decided = true;
   }
   observe();
 }
@@ -174,6 +191,7 @@ void World::fold_one() {
     const queue::ReadSet wanted = engine_->reads(record_, entry.timestamp_ms);
     if (!wanted.empty()) found = queue::fetch(engine_->state(), wanted, history);
   }
+  stirred_ |= !record_.has_tick();
   queue::Output out;
   engine_->fold(input, found, &out);
   take(std::move(out));

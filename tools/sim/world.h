@@ -72,6 +72,9 @@ class World : public AgentHost {
   bool fold_all();
   bool act_now();
   void rest();  // until nothing more happens at this instant
+  int64_t due_ms() const;
+  int64_t tick_ms() const;
+  bool is_due() const;
   int64_t next_ms() const;
   void observe();
   void see(const std::string& bytes);
@@ -101,6 +104,7 @@ class World : public AgentHost {
   uint64_t next_stream_ = 1, next_request_ = 1, next_session_ = 1;
   uint64_t kill_at_step_ = 0, steps_ = 0, rounds_before_ = 0;
   bool kill_ = false;
+  bool stirred_ = false;  // something was folded that the engine has not decided on
 
   struct Asked {
     v1::Record body;
