@@ -35,7 +35,7 @@ bool same(const v1::NodeDescription& a, const v1::NodeDescription& b) {
 
 }  // namespace
 
-int64_t lost_after_ms(const State& state, const NodeEntry& node) {
+int64_t lost_at_ms(const State& state, const NodeEntry& node) {
   int64_t out = state.meta.node_lost_ms();
   // A gang with stop_after stops itself; its places count as lost only when it certainly has.
   for (const auto& [key, rank] : node.members) {
@@ -43,7 +43,7 @@ int64_t lost_after_ms(const State& state, const NodeEntry& node) {
     if (job->info->stop_after_ms == 0) continue;
     out = std::max(out, job->info->stop_after_ms + job->info->grace_ms + 11 * state.meta.lease_ms());
   }
-  return out;
+  return node.state.unreachable_ms() + out;
 }
 
 Outcome apply_session_opened(Fold& fold, const v1::SessionOpened& body) {
@@ -95,7 +95,7 @@ Outcome apply_node_lost(Fold& fold, const v1::NodeLost& body) {
   if (!out.ok()) return out;
   if (!node->state.unreachable()) return refuse(absl::StrCat("node '", body.node(), "' is in reach"));
   if (node->state.lost()) return refuse(absl::StrCat("node '", body.node(), "' is lost already"));
-  const int64_t due_ms = node->state.unreachable_ms() + lost_after_ms(fold.state, *node);
+  const int64_t due_ms = lost_at_ms(fold.state, *node);
   if (fold.now_ms() < due_ms)
     return refuse(
         absl::StrCat("node '", body.node(), "' is not lost for another ", due_ms - fold.now_ms(), " ms"));

@@ -189,7 +189,7 @@ void Engine::Impl::decide_nodes(Output* out) {
     if (node.state.lost()) continue;
     v1::Record record;
     if (node.state.unreachable()) {
-      if (cell_ms < node.state.unreachable_ms() + lost_after_ms(state, node)) continue;
+      if (cell_ms < lost_at_ms(state, node)) continue;
       record.mutable_node_lost()->set_node(name);
       record.mutable_node_lost()->set_session(node.state.session());
       decide(absl::StrCat("lost/", name), std::move(record), out);
@@ -213,8 +213,7 @@ int64_t Engine::wake_at_ms() const {
   };
   if (!state.deadlines.empty()) earlier(state.deadlines.begin()->first);
   for (const auto& [name, node] : state.nodes) {
-    if (node.state.unreachable() && !node.state.lost())
-      earlier(node.state.unreachable_ms() + lost_after_ms(state, node));
+    if (node.state.unreachable() && !node.state.lost()) earlier(lost_at_ms(state, node));
   }
   return out;
 }

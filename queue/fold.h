@@ -62,8 +62,8 @@ Job& add_element(Fold& fold, const Job& array, uint32_t element);  // the caller
 Outcome apply_session_opened(Fold& fold, const v1::SessionOpened& body);
 Outcome apply_node_unreachable(Fold& fold, const v1::NodeUnreachable& body);
 Outcome apply_node_lost(Fold& fold, const v1::NodeLost& body);
-// From being out of reach to lost, of a node with what is on it now.
-int64_t lost_after_ms(const State& state, const NodeEntry& node);
+// When a node that is out of reach is lost, in cell time, with what is on it now.
+int64_t lost_at_ms(const State& state, const NodeEntry& node);
 Outcome apply_node_set(Fold& fold, const v1::NodeSet& body);
 
 // ---- apply_gang.cc ----

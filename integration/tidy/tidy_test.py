@@ -93,7 +93,7 @@ class Planted(unittest.TestCase):
         self.check({'agent/a.cc': f'// {MARK} later\n'}, f'agent/a.cc:1: {MARK} left in the source')
         self.check({'docs/a.md': f'\n{"X" + "XX"}: later\nXXXXXX\n'}, 'docs/a.md:2: ')
         self.check({'dev.sh': 'cd /wo' + 'rk/main\n'}, 'dev.sh:1: a path of one machine (/wo' + 'rk/…)')
-        self.check({'dev.sh': 'cd $HERE/work/main; mkdir ./work/x network/work/\n'})
+        self.check({'dev.sh': 'cd $HERE/wo' + 'rk/main; mkdir ./work/x network/work/\n'})
         self.check({'agent/a.h': '#pragma once\n'}, 'agent/a.h:1: opens without a comment')
 
 

@@ -95,14 +95,6 @@ void Agents::reconnect_all() {
   }
 }
 
-size_t Agents::running() const {
-  size_t out = 0;
-  for (const auto& [name, node] : nodes_) {
-    for (const auto& [member, task] : node.tasks) out += task.running;
-  }
-  return out;
-}
-
 void Agents::order(const std::string& name, uint64_t stream, const v1::ServerMessage& message) {
   Node& node = nodes_.at(name);
   if (node.stream != stream) return;  // it has hung up

@@ -42,7 +42,6 @@ class Agents {
   void order(const std::string& node, uint64_t stream, const v1::ServerMessage& message);
   // The server was killed: every node that is not cut off opens a new session.
   void reconnect_all();
-  size_t running() const;
 
  private:
   struct Task {

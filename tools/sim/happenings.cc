@@ -60,15 +60,15 @@ void World::wrong(const ScenarioEvent& event, const std::string& why) {
 void World::happen(const ScenarioEvent& event) {
   if (event.what == "queue") {
     v1::Record body;
-    *body.mutable_queue_set()->mutable_queue() = event.queue;
+    v1::QueueSpec& queue = *body.mutable_queue_set()->mutable_queue();
+    queue.set_name(event.queue.name());
+    queue.set_weight(1);
     const auto known = engine_->state().queues.find(event.queue.name());
-    if (known != engine_->state().queues.end()) {  // what the event doesn't name stays as it is
-      v1::QueueSpec before = known->second.spec();
-      if (event.queue.weight() != 1) before.set_weight(event.queue.weight());
-      if (event.queue.quota_size() > 0) *before.mutable_quota() = event.queue.quota();
-      if (event.queue.limit_size() > 0) *before.mutable_limit() = event.queue.limit();
-      *body.mutable_queue_set()->mutable_queue() = std::move(before);
-    }
+    if (known != engine_->state().queues.end()) queue = known->second.spec();
+    // What the event doesn't name stays as it is.
+    if (event.queue.weight() != 0) queue.set_weight(event.queue.weight());
+    if (event.queue.quota_size() > 0) *queue.mutable_quota() = event.queue.quota();
+    if (event.queue.limit_size() > 0) *queue.mutable_limit() = event.queue.limit();
     ask(std::move(body), "");
   } else if (event.what == "restart-server") {
     if (event.step == 0) {

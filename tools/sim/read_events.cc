@@ -2,7 +2,6 @@
 #include "absl/strings/str_cat.h"
 #include "queue/validate.h"
 #include "tools/sim/read_parts.h"
-#include "tools/spec/quantity.h"
 
 namespace muster::sim {
 
@@ -24,8 +23,6 @@ v1::NodeDescription describe(int64_t cpu_milli, int64_t memory_bytes, int64_t gp
 
 namespace {
 
-constexpr int64_t kGpusMax = 1'024;
-
 // What a node has when a scenario doesn't say: enough for anything but GPUs.
 struct NodeKeys {
   std::string name, model = "gpu";
@@ -33,22 +30,12 @@ struct NodeKeys {
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-absl::Status read_quantity(const Value& entry, absl::StatusOr<int64_t> (*parse)(std::string_view),
-                           int64_t* out) {
-  std::string word;
-  if (absl::Status bad = entry.text(&word); !bad.ok()) return bad;
-  const absl::StatusOr<int64_t> amount = parse(word);
-  if (!amount.ok()) return spec::located(entry, amount.status());
-  *out = *amount;
-  return absl::OkStatus();
-}
-
 absl::Status read_node_key(const Value& entry, NodeKeys* keys) {
   const std::string& key = entry.key();
   if (key == "name") return entry.text(&keys->name);
   if (key == "count") return entry.integer(1, static_cast<int64_t>(kScenarioNodesMax), &keys->count);
-  if (key == "cpu") return read_quantity(entry, spec::parse_cpu_milli, &keys->cpu_milli);
-  if (key == "memory") return read_quantity(entry, spec::parse_bytes, &keys->memory_bytes);
+  if (key == "cpu") return spec::read_quantity(entry, spec::parse_cpu_milli, &keys->cpu_milli);
+  if (key == "memory") return spec::read_quantity(entry, spec::parse_bytes, &keys->memory_bytes);
   if (key == "gpu") return entry.integer(0, kGpusMax, &keys->gpus);
   if (key == "gpu_model") return entry.text(&keys->model);
   if (key == "members" || key == "group") return planned_here(entry);
@@ -63,7 +50,6 @@ absl::Status read_node_key(const Value& entry, NodeKeys* keys) {
 
 absl::Status read_set(const Value& value, ScenarioEvent* event) {
   if (event->what == "queue") {
-    const std::string name = event->queue.name();
     event->queue.set_name(event->subject);
     return read_queue_entry(value, &event->queue);
   }

@@ -6,12 +6,14 @@
 
 namespace muster::sim {
 
+inline constexpr int64_t kGpusMax = 1'024;  // of a node
+
 // One entry of `jobs:`; with `count` it stands for several.
 absl::Status read_job_entry(const spec::Value& value, Scenario* scenario);
 // One entry of `nodes:`.
 absl::Status read_node_entry(const spec::Value& value, std::vector<ScenarioNode>* out);
 absl::Status read_event_entry(const spec::Value& value, Scenario* scenario);
-// One entry of `queues:`, and the `set` of a queue event.
+// One entry of `queues:`, and the `set` of a queue event; what it does not name stays unset.
 absl::Status read_queue_entry(const spec::Value& value, v1::QueueSpec* out);
 
 // INVALID_ARGUMENT for what this release plans to serve and does not.

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "queue/validate.h"
 #include "tools/sim/read_parts.h"
-#include "tools/spec/quantity.h"
 
 namespace muster::sim {
 
@@ -21,19 +20,15 @@ namespace {
 absl::Status read_amounts(const Value& value, google::protobuf::RepeatedPtrField<v1::Amount>* out) {
   out->Clear();
   return value.each("as in {gpu: 8}", [&](const Value& entry) {
-    std::string word;
-    if (absl::Status bad = entry.text(&word); !bad.ok()) return bad;
     const std::string& resource = entry.key();
     if (resource != "cpu" && resource != "memory" && resource != "gpu" && !absl::StartsWith(resource, "gpu."))
       return entry.unknown_key({"cpu", "memory", "gpu"});
-    const absl::StatusOr<int64_t> amount = resource == "cpu"      ? spec::parse_cpu_milli(word)
-                                           : resource == "memory" ? spec::parse_bytes(word)
-                                                                  : spec::parse_gpu_milli(word);
-    if (!amount.ok()) return spec::located(entry, amount.status());
     v1::Amount* added = out->Add();
     added->set_resource(resource);
-    added->set_value(*amount);
-    return absl::OkStatus();
+    int64_t amount = 0;
+    const absl::Status read = spec::read_quantity(entry, spec::parser_of(resource), &amount);
+    added->set_value(amount);
+    return read;
   });
 }
 
@@ -79,8 +74,11 @@ absl::Status read_expectation(const Value& value, const std::string& file, Scena
 absl::Status read_top(const Value& entry, const std::string& file, Scenario* scenario) {
   const std::string& key = entry.key();
   if (key == "queues")
-    return entry.each_element(
-        [&](const Value& one) { return read_queue_entry(one, &scenario->queues.emplace_back()); });
+    return entry.each_element([&](const Value& one) {
+      v1::QueueSpec& queue = scenario->queues.emplace_back();
+      queue.set_weight(1);
+      return read_queue_entry(one, &queue);
+    });
   if (key == "nodes")
     return entry.each_element([&](const Value& one) { return read_node_entry(one, &scenario->nodes); });
   if (key == "jobs")
@@ -100,7 +98,6 @@ absl::Status read_top(const Value& entry, const std::string& file, Scenario* sce
 }  // namespace
 
 absl::Status read_queue_entry(const Value& value, v1::QueueSpec* out) {
-  if (out->weight() == 0) out->set_weight(1);
   const absl::Status read =
       value.each("as in {name: q1, weight: 2, quota: {gpu: 8}}", [&](const Value& entry) {
         int64_t weight = 0;
@@ -134,8 +131,7 @@ absl::StatusOr<Scenario> parse_scenario(std::string_view text, const std::string
     });
     if (!read.ok()) return read;
   } catch (const YAML::Exception& error) {
-    const std::string line = error.mark.is_null() ? "" : absl::StrCat(":", error.mark.line + 1);
-    return absl::InvalidArgumentError(absl::StrCat(file, line, ": not YAML: ", error.msg));
+    return spec::not_yaml(file, error);
   }
   return scenario;
 }

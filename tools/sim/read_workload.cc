@@ -52,7 +52,7 @@ absl::Status node_of_row(const std::vector<std::string>& names, const std::vecto
     if (number == nullptr && names[i] != "name" && names[i] != "model" && !cells[i].empty())
       labels.emplace_back(names[i], cells[i]);
   }
-  if (gpus > 1'024) return absl::InvalidArgumentError("gpu: a node has at most 1024");
+  if (gpus > kGpusMax) return absl::InvalidArgumentError(absl::StrCat("gpu: a node has at most ", kGpusMax));
   if (absl::Status bad = queue::validate_node_name(node.name, {nullptr, "name"}); !bad.ok()) return bad;
   node.description = describe(cpu, memory_mib << 20, gpus, model);
   for (const auto& [label, value] : labels) (*node.description.mutable_labels())[label] = value;

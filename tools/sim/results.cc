@@ -22,10 +22,6 @@ double since_start(int64_t cell_ms) {
   return seconds(cell_ms - World::kCellOrigin);
 }
 
-std::string end_name(v1::AttemptEnd end) {
-  return end == v1::END_NONE ? "" : v1::AttemptEnd_Name(end).substr(sizeof("END_") - 1);
-}
-
 int64_t gpus_of(const v1::JobSpec& spec) {
   int64_t out = 0;
   for (const v1::Task& task : spec.tasks()) out += task.replicas() * task.resources().gpu_milli() / 1000;
@@ -49,7 +45,7 @@ Json attempts_json(const Seen& seen, int64_t gpus, bool keeps_progress, int64_t 
     const int64_t until_ms = ended ? attempt.ended_ms() : end_ms;
     one["started_s"] = attempt.running_ms() > 0 ? Json(since_start(attempt.running_ms())) : Json(nullptr);
     one["ended_s"] = ended ? Json(since_start(attempt.ended_ms())) : Json(nullptr);
-    one["end"] = ended ? Json(end_name(attempt.end())) : Json(nullptr);
+    one["end"] = ended ? Json(tools::end_name(attempt.end())) : Json(nullptr);
     Json nodes = Json::array();
     for (const v1::MemberState& member : attempt.members()) nodes.push_back(member.node());
     one["nodes"] = std::move(nodes);
@@ -79,7 +75,8 @@ Json job_json(const Seen& seen, const ScenarioJob& job, int64_t end_ms, Totals* 
   out["name"] =
       state.element() == 0 ? state.name() : absl::StrCat(state.name(), "[", state.element() - 1, "]");
   out["state"] = tools::phase_name(state.phase());
-  out["reason"] = state.reason() == v1::REASON_NONE ? Json(nullptr) : Json(v1::Reason_Name(state.reason()));
+  out["reason"] =
+      state.reason() == v1::REASON_NONE ? Json(nullptr) : Json(tools::reason_name(state.reason()));
   out["submitted_s"] = since_start(state.submitted_ms());
   const bool last_started = !seen.attempts.empty() && seen.attempts.rbegin()->second.running_ms() > 0;
   out["started_s"] =

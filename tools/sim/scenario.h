@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,11 +47,11 @@ struct ScenarioEvent {
   std::vector<std::pair<std::string, std::string>> set;
   int64_t gpus = 0;     // shrink
   ScenarioNode node;    // add-node
-  v1::QueueSpec queue;  // queue
+  v1::QueueSpec queue;  // queue: what it names; the rest is unset
 };
 
 struct Expectation {
-  std::string where;  // "scenario.yaml:31"
+  std::string where;  // the file
   std::string path;   // "jobs.X.started_s"
   std::string value;  // a value, or a range "0..2"
 };

@@ -71,6 +71,18 @@ TEST(World, TheSameScenarioGivesTheSameResults) {
   EXPECT_EQ(first["metrics"]["makespan_s"], 900.0);  // a fills all until 600 s, then both b run
 }
 
+TEST(World, AQueueEventChangesWhatItNamesAndOnlyThat) {
+  Scenario scenario = *parse_scenario(
+      "queues: [{name: q, weight: 5, limit: {cpu: 2}}]\n"
+      "events: [{at: 1s, do: queue, name: q, set: {weight: 1}}]\n",
+      "s.yaml");
+  World world(scenario);
+  ASSERT_TRUE(world.run().ok());
+  const v1::QueueSpec& queue = world.state().queues.at("q").spec();
+  EXPECT_EQ(queue.weight(), 1u);
+  EXPECT_EQ(queue.limit(0).value(), 2'000);
+}
+
 TEST(World, ATimeLimitEndsAJobThatRunsLonger) {
   const tools::Json results = results_of(
       "nodes: [{name: n}]\njobs: [{name: a, resources: {cpu: 1}, run: 1h, time_limit: 10m, stop: 5s}]");

@@ -153,7 +153,8 @@ void World::take(queue::Output out) {
   if (!out.fatal.empty()) violation(out.fatal);
   const auto append = [this](std::vector<queue::Append> appends) {
     for (queue::Append& entry : appends)
-      log_.push_back({now_ms_, std::move(entry.key), std::move(entry.value)});
+      log_.push_back(
+          {static_cast<int64_t>(log_.size()), now_ms_, std::move(entry.key), std::move(entry.value)});
   };
   if (scenario_.append_delay_ms == 0) {
     append(std::move(out.appends));
@@ -180,8 +181,8 @@ void World::deliver(const queue::Order& order) {
 }
 
 void World::fold_one() {
-  const LoggedRecord& entry = log_[folded_];
-  queue::LogInput input{static_cast<int64_t>(folded_), entry.timestamp_ms, {}, nullptr};
+  const storage::LogRecord& entry = log_[folded_];
+  queue::LogInput input{entry.position, entry.timestamp_ms, {}, nullptr};
   input.chain = chain_next(engine_->state().chain, input.position, entry.key, entry.value);
   if (decode_record(entry.value, "sim", &record_) == Decoded::kOk) input.record = &record_;
   ++folded_;
@@ -221,9 +222,8 @@ bool World::fold_all() {
 void World::check_replay() {
   queue::Replayer replayer;
   for (size_t i = 0; i < folded_; ++i) {
-    const LoggedRecord& entry = log_[i];
-    const absl::Status added =
-        replayer.add(static_cast<int64_t>(i), entry.timestamp_ms, entry.key, entry.value);
+    const storage::LogRecord& entry = log_[i];
+    const absl::Status added = replayer.add(entry.position, entry.timestamp_ms, entry.key, entry.value);
     if (!added.ok()) return violation(std::string(added.message()));
   }
   if (const std::string replayed = replayer.digest_hex(); replayed != digest())

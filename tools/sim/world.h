@@ -14,16 +14,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "queue/engine.h"
+#include "storage/log.h"
 #include "storage/state_store.h"
 #include "tools/sim/agents.h"
 #include "tools/sim/scenario.h"
 
 namespace muster::sim {
-
-struct LoggedRecord {
-  int64_t timestamp_ms = 0;
-  std::string key, value;
-};
 
 // A job, or an array's element, as it was last seen, with all its attempts.
 struct Seen {
@@ -93,7 +89,7 @@ class World : public AgentHost {
   Agents agents_;
   std::unique_ptr<storage::StateStore> store_;
   std::unique_ptr<queue::Engine> engine_;
-  std::vector<LoggedRecord> log_;
+  std::vector<storage::LogRecord> log_;
   size_t folded_ = 0;
   v1::Record record_;  // reused
   int64_t now_ms_ = kOrigin - kCellOrigin, lease_ms_;

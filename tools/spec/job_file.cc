@@ -232,8 +232,7 @@ absl::StatusOr<std::vector<v1::JobSpec>> parse_job_file(std::string_view text, c
       jobs.push_back(*std::move(job));
     }
   } catch (const YAML::Exception& error) {
-    const std::string line = error.mark.is_null() ? "" : absl::StrCat(":", error.mark.line + 1);
-    return absl::InvalidArgumentError(absl::StrCat(file, line, ": not YAML: ", error.msg));
+    return not_yaml(file, error);
   }
   if (jobs.empty()) return absl::InvalidArgumentError(absl::StrCat(file, ": has no job"));
   return jobs;

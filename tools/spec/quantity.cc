@@ -155,6 +155,11 @@ absl::StatusOr<int64_t> parse_integer(std::string_view text, int64_t least, int6
   return value;
 }
 
+ParseQuantity parser_of(std::string_view resource) {
+  if (resource == "cpu") return parse_cpu_milli;
+  return resource == "memory" ? parse_bytes : parse_gpu_milli;
+}
+
 std::string print_cpu(int64_t milli) {
   return milli % 1000 == 0 ? absl::StrCat(milli / 1000) : absl::StrCat(milli, "m");
 }

@@ -19,6 +19,10 @@ absl::StatusOr<int64_t> parse_gpu_milli(std::string_view text);    // "8", "0.5"
 absl::StatusOr<int64_t> parse_duration_ms(std::string_view text);  // "1h30m", "250ms", "90" (seconds)
 absl::StatusOr<int64_t> parse_integer(std::string_view text, int64_t least, int64_t most);
 
+// How an amount of this resource is written: cpu, memory; everything else counts devices (gpu, gpu.a100).
+using ParseQuantity = absl::StatusOr<int64_t> (*)(std::string_view);
+ParseQuantity parser_of(std::string_view resource);
+
 std::string print_cpu(int64_t milli);    // "4", "50m", "1500m"
 std::string print_bytes(int64_t bytes);  // "16Gi", "500M", "1023"
 std::string print_gpu(int64_t milli);    // "8", "0.5"

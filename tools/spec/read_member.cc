@@ -16,16 +16,6 @@ absl::Status read_replicas(const Value& value, v1::JobSpec*, v1::Task* task) {
   return absl::OkStatus();
 }
 
-absl::Status read_quantity(const Value& value, absl::StatusOr<int64_t> (*parse)(std::string_view),
-                           int64_t* out) {
-  std::string text;
-  if (absl::Status bad = value.text(&text); !bad.ok()) return bad;
-  const absl::StatusOr<int64_t> number = parse(text);
-  if (!number.ok()) return located(value, number.status());
-  *out = *number;
-  return absl::OkStatus();
-}
-
 absl::Status read_gpu(const Value& value, v1::Resources* out) {
   int64_t milli = 0;
   if (absl::Status bad = read_quantity(value, parse_gpu_milli, &milli); !bad.ok()) return bad;

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "tools/spec/nearest.h"
 #include "tools/spec/options.h"
-#include "tools/spec/quantity.h"
 
 namespace muster::spec {
 
@@ -48,12 +47,7 @@ absl::Status Value::integer(int64_t least, int64_t most, int64_t* out) const {
 }
 
 absl::Status Value::duration_ms(int64_t* out) const {
-  std::string word;
-  if (absl::Status bad = text(&word); !bad.ok()) return bad;
-  const absl::StatusOr<int64_t> ms = parse_duration_ms(word);
-  if (!ms.ok()) return located(*this, ms.status());
-  *out = *ms;
-  return absl::OkStatus();
+  return read_quantity(*this, parse_duration_ms, out);
 }
 
 absl::Status Value::texts(std::vector<std::string>* out) const {
@@ -95,6 +89,20 @@ absl::Status Value::each_element(const std::function<absl::Status(const Value&)>
 
 absl::Status Value::unknown_key(const std::vector<std::string>& known) const {
   return error(absl::StrCat("unknown key '", key_, "'", did_you_mean(key_, known)));
+}
+
+absl::Status read_quantity(const Value& value, ParseQuantity parse, int64_t* out) {
+  std::string text;
+  if (absl::Status bad = value.text(&text); !bad.ok()) return bad;
+  const absl::StatusOr<int64_t> number = parse(text);
+  if (!number.ok()) return located(value, number.status());
+  *out = *number;
+  return absl::OkStatus();
+}
+
+absl::Status not_yaml(const std::string& file, const YAML::Exception& error) {
+  const std::string line = error.mark.is_null() ? "" : absl::StrCat(":", error.mark.line + 1);
+  return absl::InvalidArgumentError(absl::StrCat(file, line, ": not YAML: ", error.msg));
 }
 
 absl::Status located(const Value& value, const absl::Status& status) {

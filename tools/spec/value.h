@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tools/spec/quantity.h"
 
 namespace muster::spec {
 
@@ -63,6 +64,12 @@ class Value {
   YAML::Node node_;
   YAML::Node at_;  // the key, else the value: what the line is taken from
 };
+
+// One scalar by its parser (quantity.h); a parser's error is given its place.
+absl::Status read_quantity(const Value& value, ParseQuantity parse, int64_t* out);
+
+// "job.yaml:7: not YAML: …".
+absl::Status not_yaml(const std::string& file, const YAML::Exception& error);
 
 // Scalars by what reads them, for error messages: adds where it was to a parser's error.
 absl::Status located(const Value& value, const absl::Status& status);

@@ -68,9 +68,7 @@ absl::Status set_amount(const std::string& resource, const std::string& value, A
     if (amounts->Get(i).resource() == resource) amounts->DeleteSubrange(i--, 1);
   }
   if (value.empty()) return absl::OkStatus();
-  const absl::StatusOr<int64_t> number = resource == "cpu"      ? spec::parse_cpu_milli(value)
-                                         : resource == "memory" ? spec::parse_bytes(value)
-                                                                : spec::parse_gpu_milli(value);
+  const absl::StatusOr<int64_t> number = spec::parser_of(resource)(value);
   if (!number.ok()) return number.status();
   v1::Amount* amount = amounts->Add();
   amount->set_resource(resource);
